@@ -9,7 +9,7 @@
 
 """Checks of input arrays: they are copied once, checked, and made read-only."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias, TypeGuard
 
 import numpy as np
@@ -65,6 +65,23 @@ def frozen_array(
         raise error(f'{name}: expected finite numbers, got {array[where]} at index {where}')
     array.flags.writeable = False
     return array
+
+
+def freeze_fields(
+    instance: object,
+    error: type[RobotIdError],
+    shapes: Mapping[str, tuple[int | None, ...]],
+    *,
+    finite: bool = True,
+) -> None:
+    """Make fields of a frozen dataclass read-only arrays, see :func:`frozen_array`; a field that is None stays.
+
+    ``shapes`` has the shape of each field by its name.
+    """
+    for name, shape in shapes.items():
+        value = getattr(instance, name)
+        if value is not None:
+            object.__setattr__(instance, name, frozen_array(value, name, shape, error, finite=finite))
 
 
 def require_names(

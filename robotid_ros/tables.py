@@ -20,11 +20,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, require_names
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.files import atomic_file
 
@@ -33,6 +33,9 @@ LONGEST_LINE = 1 << 22  # [bytes]
 MOST_COLUMNS = 4096  # more than any arm needs: 100 joints have 501 columns
 ROWS = 4096  # written at a time
 BLANK_FIELD = re.compile(rb'(?<=,)(?=[,\r\n])|(?<=\n)(?=,)')
+
+
+Layout: TypeAlias = Mapping[str, Sequence[str | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +57,9 @@ class _BadLineError(Exception):
 
 def read_table(
     path: str | Path,
-    layout: Callable[[tuple[str, ...]], Mapping[str, Sequence[str | None]]],
+    layout: Layout | Callable[[tuple[str, ...]], Layout],
     *,
+    what: str = '',
     text: Collection[str] = (),
     blank: Collection[str] = (),
     error: type[RobotIdError] = DataError,
@@ -67,9 +71,11 @@ def read_table(
     Parameters
     ----------
     path : str or Path
-    layout : callable
-        Receives the names of the columns and returns, for each array, the columns that form it, with None for a
-        column of NaN. It raises where a column is missing.
+    layout : mapping of str to sequence of str or None, or callable
+        For each array the columns that form it, with None for a column of NaN; or what returns that, from the names of
+        all columns.
+    what : str
+        What the message about an absent column calls the file; the path by default.
     text : collection of str
         Columns that hold text, as far as they are in the file.
     blank : collection of str
@@ -88,7 +94,10 @@ def read_table(
     pieces: list[dict[str, Array]] = []
     try:
         names, line, start = _header(path, error)
-        groups = {name: tuple(columns) for name, columns in layout(names).items()}
+        wanted = layout if isinstance(layout, Mapping) else layout(names)
+        groups = {name: tuple(columns) for name, columns in wanted.items()}
+        for group in groups.values():
+            require_names([name for name in group if name is not None], names, 'column', what or f"'{path}'", error)
         labels: dict[str, list[str]] = {name: [] for name in names if name in text}
         for raw in _pieces(path, start, error):
             piece = _arrow(raw, names, groups, blank) if path.stat().st_size > PIECE and not labels else None

@@ -40,7 +40,7 @@ def beyond(position, value, slope=5.0, offset=0.2, end=2.0):
 
 
 def motion_of(q, dq, ddq, regressor_of=None):
-    return Motion(MODEL, np.zeros(len(q)), (q, dq, ddq, np.zeros_like(q)), regressor_of)
+    return Motion(MODEL, (q, dq, ddq, np.zeros_like(q)), regressor_of)
 
 
 def falls(quantity, slope, offset, end):

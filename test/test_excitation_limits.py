@@ -111,7 +111,7 @@ def test_smooth_condition_tends_to_the_condition_number():
 def random_motion(model, seed, observation=None, samples=9):
     rng = np.random.default_rng(seed)
     parts = tuple(rng.standard_normal((4, samples, model.n)))
-    return Motion(model, np.arange(samples, dtype=float), parts, observation and observation.regressor)
+    return Motion(model, parts, observation and observation.regressor)
 
 
 def constraints_of(model):
@@ -144,7 +144,7 @@ def test_constraint_gradients_on_random_arms(seed):
             parts = tuple(
                 part + h * d for part, d in zip((motion.q, motion.dq, motion.ddq, motion.dddq), direction, strict=True)
             )
-            return np.sum(weights * constraint.evaluate(Motion(model, motion.t, parts, observation.regressor))[0])
+            return np.sum(weights * constraint.evaluate(Motion(model, parts, observation.regressor))[0])
 
         exact = sum(
             np.sum(g * d)
@@ -258,7 +258,7 @@ def test_clearance_of_a_folded_planar_arm():
     clearance = Clearance(model, Geometry(capsules=tuple(capsules)), 0.02)
     # the second link stands upright, the third one lies back over the first, 0.4 m above it
     q = np.array([[0.0, np.pi / 2, np.pi / 2]])
-    motion = Motion(model, np.zeros(1), (q, 0 * q, 0 * q, 0 * q))
+    motion = Motion(model, (q, 0 * q, 0 * q, 0 * q))
     excess, _ = clearance.evaluate(motion)
     assert excess[0, 0] == pytest.approx((0.02 - (0.4 - 0.08)) / 0.1, abs=1e-9)
     assert clearance.bounds[0].label == "clearance of 'link1' from 'link3' >= 0.02 m"

@@ -175,7 +175,7 @@ def test_any_parameters_give_a_trajectory_within_bounds(seed, harmonics, size):
         jerk=np.full(n, np.inf),
         effort=np.full(n, np.inf),
     )
-    series = RestToRestSeries.of(start, limits, base_frequency=0.2, harmonics=harmonics, samples=200)
+    series = RestToRestSeries(start, limits, base_frequency=0.2, harmonics=harmonics, samples=200)
     trajectory = series.trajectory(size * rng.normal(size=series.shape))
     q, dq, ddq = trajectory.evaluate(np.linspace(0.0, trajectory.period, 20_000))
     assert (q <= limits.upper).all()
@@ -200,7 +200,7 @@ def test_gradient_of_the_objective_is_exact(seed, criterion, sharpness):
         jerk=np.full(5, np.inf),
         effort=np.full(5, np.inf),
     )
-    series = RestToRestSeries.of(np.zeros(5), limits, base_frequency=0.1, harmonics=4, samples=200)
+    series = RestToRestSeries(np.zeros(5), limits, base_frequency=0.1, harmonics=4, samples=200)
     objective = _Objective(series, [robot.model], criterion)
     at, along = rng.normal(size=series.shape).ravel(), rng.normal(size=series.shape).ravel()
     _, gradient = objective.value_and_gradient(at, sharpness)

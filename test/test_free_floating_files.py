@@ -100,9 +100,9 @@ def test_missing_and_broken_signals_are_named(measured, tmp_path):
         with pytest.raises(DataError, match=words):
             read_measurement(path, robot.arm.joint_names)
 
-    refused(text.replace('base/angular_velocity/y', 'gyro'), "signal 'base/angular_velocity/y' is not in")
-    refused(text.replace('velocity/joint_3', 'other'), "signal 'velocity/joint_3' is not in")
-    refused(text.replace('base/orientation/qz', 'other'), "signal 'base/orientation/qz' is not in")
+    refused(text.replace('base/angular_velocity/y', 'gyro'), "column 'base/angular_velocity/y' is not in")
+    refused(text.replace('velocity/joint_3', 'other'), "column 'velocity/joint_3' is not in")
+    refused(text.replace('base/orientation/qz', 'other'), "column 'base/orientation/qz' is not in")
     lines = text.splitlines()
     refused('\n'.join([*lines[:5], 'oops' + lines[5][lines[5].index(',') :]]), r"line 6: column 'time': .*oops")
     refused('\n'.join([*lines[:5], lines[5] + ',1']), r'line 6: expected \d+ fields')

@@ -10,6 +10,7 @@
 """Kinematic calibration of a serial arm from measured points or poses."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -195,7 +196,7 @@ def calibrate(
         )
         if cross is None or not cross.terms_help or not extended.terms.terms:
             extended, final = problem, geometric
-            cross = cross and cross.without_terms()
+            cross = cross and replace(cross, residual=cross.residual_geometric)
 
     tell(0.95, 'evaluating')
     apart = None

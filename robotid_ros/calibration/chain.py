@@ -17,7 +17,7 @@ through o_{i-1} (theta, d), x_i through o_i (a, alpha) and y_i through o_i (beta
 that depend on the pose (:mod:`robotid_ros.calibration.joint_terms`) act about the joint axes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -31,35 +31,10 @@ from robotid_ros.model.transforms import rotation_x, rotation_y, rotation_z, tra
 PARALLEL = np.deg2rad(5.0)
 """Adjacent axes closer than this to parallel get Hayati's beta: their common normal is ill-defined."""
 
-_ROTATIONS = (rotation_x, rotation_y, rotation_z)
+MOTIONS = ('x', 'y', 'z', 'rx', 'ry', 'rz')
+"""Elementary motions of a frame: along its axes [m], then about them [rad]."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Elementary:
-    """One elementary motion whose size is a parameter.
-
-    Attributes
-    ----------
-    rotates : bool
-        About the axis, else along it.
-    axis : int
-        0, 1, 2 for x, y, z of its frame.
-    parameter : int
-        Index of its size among the chain's values.
-    """
-
-    rotates: bool
-    axis: int
-    parameter: int
-
-    def transform(self, size: float) -> Array:
-        """Return the motion, shape (4, 4)."""
-        if self.rotates:
-            return _ROTATIONS[self.axis](size)
-        return translation(np.eye(3)[self.axis] * size)
-
-
-Step: TypeAlias = Elementary | Array
+Step: TypeAlias = int | Array  # an elementary motion, whose size is the next parameter, or a constant (4, 4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +78,11 @@ class KinematicChain:
         Unit axes in the frame before the motion.
     coupling : ndarray, shape (n, n)
         Chain coordinates are coupling @ q.
-    segments : tuple of tuple of (Elementary or ndarray of shape (4, 4))
-        n + 1 of them.
+    segments : tuple of tuple of (int or ndarray of shape (4, 4))
+        n + 1 of them: elementary motions, by their index in :data:`MOTIONS`, and constant transforms. The parameters
+        are the sizes of the motions, in their order.
     names : tuple of str
         Of the P parameters.
-    rotates : ndarray of bool, shape (P,)
-        Which parameters are angles [rad]; the others are lengths [m].
     nominal : ndarray, shape (P,)
     zeros : ndarray of bool, shape (P,)
         Which parameters are (nearest to) the zeros of joints.
@@ -120,7 +94,6 @@ class KinematicChain:
     coupling: Array
     segments: tuple[tuple[Step, ...], ...]
     names: tuple[str, ...]
-    rotates: BoolArray
     nominal: Array
     zeros: BoolArray
 
@@ -129,26 +102,28 @@ class KinematicChain:
         """Number of joints."""
         return len(self.joint_names)
 
+    @property
+    def rotates(self) -> BoolArray:
+        """Which parameters are angles [rad], shape (P,); the others are lengths [m]."""
+        return np.array([step > 2 for steps in self.segments for step in steps if isinstance(step, int)], dtype=bool)
+
     def segment_transforms(self, values: Array) -> Array:
         """Return the segments for given parameter values, shape (n + 1, 4, 4)."""
-        return np.stack([self._segment(steps, values)[0] for steps in self.segments])
+        return np.stack([transform for transform, _, _ in self._placed(values)])
 
-    def _segment(self, steps: Sequence[Step], values: Array) -> tuple[Array, list[int], Array, Array]:
-        """Return a segment, which parameters it has, and their axes and origins in its first frame, (3, k)."""
-        transform = np.eye(4)
-        parameters: list[int] = []
-        axes: list[Array] = []
-        origins: list[Array] = []
-        for step in steps:
-            if isinstance(step, Elementary):
-                parameters.append(step.parameter)
-                axes.append(transform[:3, step.axis])
-                origins.append(transform[:3, 3])
-                transform = transform @ step.transform(float(values[step.parameter]))
-            else:
-                transform = transform @ step
-        empty = np.zeros((3, 0))
-        return transform, parameters, np.array(axes).T if axes else empty, np.array(origins).T if axes else empty
+    def _placed(self, values: Array) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield the segments, and axes and origins of their k parameters in their first frame, (3, k) each."""
+        sizes = iter(values.tolist())
+        for steps in self.segments:
+            transform, places = np.eye(4), []
+            for step in steps:
+                if isinstance(step, int):
+                    places.append((transform[:3, step % 3], transform[:3, 3]))
+                    transform = transform @ _motion(step, next(sizes))
+                else:
+                    transform = transform @ step
+            axes, origins = np.reshape(places, (-1, 2, 3)).transpose(1, 2, 0)
+            yield transform, axes, origins
 
     def evaluate(self, values: Array, q: Array, *, base: Array | None = None, shift: Array | None = None) -> ChainPose:
         """Place the chain at N poses.
@@ -171,11 +146,11 @@ class KinematicChain:
         position = np.zeros((count, 3)) if base is None else base[:, :3, 3]
         axes, origins = np.empty((count, 3, len(self.names))), np.empty((count, 3, len(self.names)))
         joint_axes, joint_origins = np.empty((count, 3, self.n)), np.empty((count, 3, self.n))
-        for i, steps in enumerate(self.segments):
-            segment, parameters, local_axes, local_origins = self._segment(steps, values)
-            if parameters:
-                axes[:, :, parameters] = _times(rotation, local_axes)
-                origins[:, :, parameters] = _times(rotation, local_origins) + position[:, :, None]
+        end = 0
+        for i, (segment, local_axes, local_origins) in enumerate(self._placed(values)):
+            own = slice(end, end := end + local_axes.shape[1])
+            axes[:, :, own] = _times(rotation, local_axes)
+            origins[:, :, own] = _times(rotation, local_origins) + position[:, :, None]
             position = position + _times(rotation, segment[:3, 3:])[:, :, 0]
             rotation = _times(rotation, segment[:3, :3])
             if i == self.n:
@@ -194,6 +169,11 @@ class KinematicChain:
             joint_axes=joint_axes,
             joint_origins=joint_origins,
         )
+
+
+def _motion(step: int, size: float) -> Array:
+    """Return an elementary motion, shape (4, 4)."""
+    return translation(size * np.eye(3)[step]) if step < 3 else (rotation_x, rotation_y, rotation_z)[step - 3](size)
 
 
 def _times(batch: Array, matrix: Array) -> Array:
@@ -232,28 +212,18 @@ def chain_of_dh(table: DHTable) -> KinematicChain:
     n = table.n
     segments: list[list[Step]] = [[] for _ in range(n + 1)]
     names: list[str] = []
-    rotates: list[bool] = []
     nominal: list[float] = []
     with_beta = set(parallel_rows(table))
-
-    def put(segment: int, i: int, symbol: str, axis: int) -> None:
-        rotation = symbol in ('theta', 'alpha', 'beta')
-        segments[segment].append(Elementary(rotates=rotation, axis=axis, parameter=len(names)))
-        names.append(f'{table.joint_names[i]}.{symbol}')
-        rotates.append(rotation)
-        nominal.append(float(getattr(table, symbol)[i]))
-
-    for i in range(n):
-        tilted = i in with_beta or table.beta[i] != 0.0
-        if table.convention == 'standard':
-            row = [('theta', 2), ('d', 2), ('a', 0), ('alpha', 0)] + ([('beta', 1)] if tilted else [])
-            for symbol, axis in row:
-                put(i + 1, i, symbol, axis)
-        else:
-            for symbol, axis in [('alpha', 0), ('a', 0)] + ([('beta', 1)] if tilted else []):
-                put(i, i, symbol, axis)
-            for symbol, axis in [('theta', 2), ('d', 2)]:
-                put(i + 1, i, symbol, axis)
+    about, along = [('theta', 'rz'), ('d', 'z')], [('a', 'x'), ('alpha', 'rx')]
+    for i, joint in enumerate(table.joint_names):
+        tilt = [('beta', 'ry')] if i in with_beta or table.beta[i] != 0.0 else []
+        standard = table.convention == 'standard'
+        row = [(i + 1, about), (i + 1, along + tilt)] if standard else [(i, along[::-1] + tilt), (i + 1, about)]
+        for segment, motions in row:
+            for symbol, motion in motions:
+                segments[segment].append(MOTIONS.index(motion))
+                names.append(f'{joint}.{symbol}')
+                nominal.append(float(getattr(table, symbol)[i]))
     zeros = {
         f'{name}.{"d" if kind == "prismatic" else "theta"}'
         for name, kind in zip(table.joint_names, table.joint_types, strict=True)
@@ -265,7 +235,6 @@ def chain_of_dh(table: DHTable) -> KinematicChain:
         coupling=np.diag(table.direction),
         segments=tuple(tuple(steps) for steps in segments),
         names=tuple(names),
-        rotates=np.array(rotates),
         nominal=np.array(nominal),
         zeros=np.array([name in zeros for name in names]),
     )
@@ -276,15 +245,8 @@ def chain_of_model(model: RobotModel) -> KinematicChain:
 
     placement_i = nominal placement_i @ Tx(x) Ty(y) Tz(z) Rx(rx) Ry(ry) Rz(rz), all zero nominally.
     """
-    segments: list[tuple[Step, ...]] = []
-    names: list[str] = []
-    for i, joint in enumerate(model.joint_names):
-        steps: list[Step] = [model.placements[i]]
-        for k, symbol in enumerate(('x', 'y', 'z', 'rx', 'ry', 'rz')):
-            steps.append(Elementary(rotates=k >= 3, axis=k % 3, parameter=len(names)))
-            names.append(f'{joint}.{symbol}')
-        segments.append(tuple(steps))
-    segments.append((model.tip,))
+    segments: list[tuple[Step, ...]] = [(placement, *range(6)) for placement in model.placements]
+    names = [f'{joint}.{symbol}' for joint in model.joint_names for symbol in MOTIONS]
     zeros = np.zeros((model.n, 6), dtype=bool)
     prismatic = np.array([kind == 'prismatic' for kind in model.joint_types])
     zeros[np.arange(model.n), np.abs(model.axes).argmax(axis=1) + np.where(prismatic, 0, 3)] = True
@@ -293,9 +255,8 @@ def chain_of_model(model: RobotModel) -> KinematicChain:
         prismatic=prismatic,
         joint_axes=model.axes,
         coupling=model.coupling,
-        segments=tuple(segments),
+        segments=(*segments, (model.tip,)),
         names=tuple(names),
-        rotates=np.tile([False] * 3 + [True] * 3, model.n),
         nominal=np.zeros(len(names)),
         zeros=zeros.ravel(),
     )

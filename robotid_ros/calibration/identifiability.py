@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.linalg
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.calibration.problem import Problem, State
@@ -57,22 +58,20 @@ def independent_columns(
     unit = matrix / np.where(np.linalg.norm(matrix, axis=0) > 0.0, np.linalg.norm(matrix, axis=0), 1.0)
     if len(matrix) > len(wanted):  # the triangle holds all angles between columns
         unit = np.asarray(np.linalg.qr(unit, mode='r'))
-    rest = unit.copy()
     chosen: list[int] = []
     dropped: list[int] = []
+    span = np.zeros((len(unit), 0))  # orthonormal, of the chosen ones
     for group in groups:
-        left = [int(k) for k in group if int(k) not in redundant]
-        while left:
-            far = np.linalg.norm(rest[:, left], axis=0)
-            best = int(np.flatnonzero(far >= far.max() * (1.0 - 1e-6))[-1])
-            if far[best] < SMALLEST_SINE:
-                dropped += left
-                break
-            pivot = left.pop(best)
-            direction = rest[:, pivot] / far[best]
-            for _ in range(2):  # twice is enough for orthogonality to round-off
-                rest -= np.outer(direction, direction @ rest)
-            chosen.append(pivot)
+        left = np.array([k for k in group if int(k) not in redundant], dtype=np.int64)
+        if not len(left):
+            continue
+        rest = unit[:, left] * (1.0 + 1e-6 * np.arange(len(left)))  # of columns that are equally far the last is taken
+        rest -= span @ (span.T @ rest)
+        directions, triangle, order = scipy.linalg.qr(rest, mode='economic', pivoting=True)
+        rank = int((np.abs(np.diag(triangle)) >= SMALLEST_SINE).sum())
+        span = np.hstack([span, directions[:, :rank]])
+        chosen += left[order[:rank]].tolist()
+        dropped += left[order[rank:]].tolist()
     basis = unit[:, chosen]
     for k in dropped:
         shares = np.abs(np.linalg.lstsq(basis, unit[:, k], rcond=None)[0])

@@ -9,13 +9,13 @@
 
 """Measured points or poses of targets on the tool, with the joints they were taken at, and their files."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array, require_names
+from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, frozen_array, require_names
 from robotid_ros.errors import CalibrationError
 from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
@@ -30,6 +30,7 @@ _OPTIONAL = {
     'angle_std': ('std_angle',),
 }
 _LABELS = ('set', 'point')
+_ARRAYS = ('q', 'position', 'orientation', 'std', 'angle_std')
 _KNOWN = ('x', 'y', 'z', *(name for group in _OPTIONAL.values() for name in group), *_LABELS)
 
 
@@ -74,10 +75,11 @@ class MeasuredPoints:
 
     def __post_init__(self) -> None:
         count, n = len(self.q), len(self.joint_names)
-        object.__setattr__(self, 'q', frozen_array(self.q, 'joint positions', (None, n), CalibrationError))
-        object.__setattr__(
-            self, 'position', frozen_array(self.position, 'measured positions', (count, 3), CalibrationError)
-        )
+        for name, called, shape in (
+            ('q', 'joint positions', (None, n)),
+            ('position', 'measured positions', (count, 3)),
+        ):
+            object.__setattr__(self, name, frozen_array(getattr(self, name), called, shape, CalibrationError))
         for name in ('sets', 'points'):
             labels = getattr(self, name) or ('',) * count
             if len(labels) != count:
@@ -85,14 +87,11 @@ class MeasuredPoints:
             object.__setattr__(self, name, tuple(str(label) for label in labels))
         if self.orientation is not None:
             object.__setattr__(self, 'orientation', _unit_quaternions(self.orientation, count))
-        for name, shape in (('std', (count, 3)), ('angle_std', (count,))):
+        freeze_fields(self, CalibrationError, {'std': (count, 3), 'angle_std': (count,)})
+        for name in ('std', 'angle_std'):
             value = getattr(self, name)
-            if value is None:
-                continue
-            value = frozen_array(value, name, shape, CalibrationError)
-            if (value <= 0.0).any():
+            if value is not None and (value <= 0.0).any():
                 raise CalibrationError(f'{name}: expected positive standard deviations, got {value.min():g}')
-            object.__setattr__(self, name, value)
         if self.orientation is not None and (self.std is None) != (self.angle_std is None):
             raise CalibrationError(
                 'measured poses need both standard deviations, of positions and of orientations, or neither; '
@@ -113,7 +112,7 @@ class MeasuredPoints:
     def select(self, index: BoolArray | IntArray) -> 'MeasuredPoints':
         """Return some measurements, by a boolean mask or indices."""
         rows = np.arange(len(self))[index]
-        arrays = {name: getattr(self, name) for name in ('q', 'position', 'orientation', 'std', 'angle_std')}
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
         return replace(
             self,
             **{name: value[rows] for name, value in arrays.items() if value is not None},
@@ -132,24 +131,20 @@ class MeasuredPoints:
         """
         first = parts[0]
         parts = tuple(part.for_joints(first.joint_names) for part in parts)
-        for name in ('std', 'angle_std'):
-            if len({getattr(part, name) is None for part in parts}) > 1:
+        arrays: dict[str, Array] = {}
+        for name in _ARRAYS:
+            values = [getattr(part, name) for part in parts]
+            if name == 'orientation' and any(value is not None for value in values):
+                values = [np.full((len(p), 4), np.nan) if v is None else v for p, v in zip(parts, values, strict=True)]
+            if all(value is not None for value in values):
+                arrays[name] = np.concatenate(values)
+            elif any(value is not None for value in values):
                 raise CalibrationError(f'{name}: expected it for all measurements or for none')
-
-        def stack(name: str) -> Array | None:
-            return None if getattr(first, name) is None else np.concatenate([getattr(part, name) for part in parts])
-
-        turned = any(part.orientation is not None for part in parts)
-        unknown = [np.full((len(p), 4), np.nan) if p.orientation is None else p.orientation for p in parts]
         return MeasuredPoints(
             joint_names=first.joint_names,
-            q=np.concatenate([part.q for part in parts]),
-            position=np.concatenate([part.position for part in parts]),
-            orientation=np.concatenate(unknown) if turned else None,
+            **arrays,
             sets=tuple(label for part in parts for label in part.sets),
             points=tuple(label for part in parts for label in part.points),
-            std=stack('std'),
-            angle_std=stack('angle_std'),
         )
 
     def for_joints(self, joints: Sequence[str]) -> 'MeasuredPoints':
@@ -216,11 +211,16 @@ def read_points(
         if unit not in units:
             raise CalibrationError(f"{what} unit: expected one of {', '.join(units)}, got '{unit}'")
 
-    def layout(names: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
-        return _layout(names, path)
-
-    with refusing(f"points file '{path}'", CalibrationError):
-        table = read_table(path, layout, text=_LABELS, blank=('orientation',), error=CalibrationError)
+    what = f"points file '{path}'"
+    with refusing(what, CalibrationError):
+        table = read_table(
+            path,
+            lambda names: _layout(names, what),
+            what=what,
+            text=_LABELS,
+            blank=('orientation',),
+            error=CalibrationError,
+        )
         arrays = table.arrays
         joints = tuple(name.removeprefix(_JOINT) for name in table.names if name.startswith(_JOINT))
         length, angle = LENGTH_UNITS[length_unit], ANGLE_UNITS[angle_unit]
@@ -237,20 +237,16 @@ def read_points(
         )
 
 
-def _layout(names: tuple[str, ...], path: str | Path) -> dict[str, Sequence[str]]:
+def _layout(names: tuple[str, ...], what: str) -> dict[str, Sequence[str]]:
     """Return which columns form which array, after checking them."""
-    where = f"points file '{path}'"
     joints = [name for name in names if name.startswith(_JOINT)]
     if not joints:
-        raise CalibrationError(f'{where}: expected columns position/<joint>, got: {", ".join(names)}')
+        raise CalibrationError(f'{what}: expected columns position/<joint>, got: {", ".join(names)}')
     require_names([name for name in names if name not in joints], _KNOWN, 'column', 'a points file', CalibrationError)
     given = {key: group for key, group in _OPTIONAL.items() if any(name in names for name in group)}
-    layout: dict[str, Sequence[str]] = {'joints': joints, 'position': ('x', 'y', 'z'), **given}
-    for group in layout.values():
-        require_names(group, names, 'column', where, CalibrationError)
     if 'std' in given and 'axis_std' in given:
-        raise CalibrationError(f"{where}: expected either 'std' or 'std_x,std_y,std_z', got both")
-    return layout
+        raise CalibrationError(f"{what}: expected either 'std' or 'std_x,std_y,std_z', got both")
+    return {'joints': joints, 'position': ('x', 'y', 'z'), **given}
 
 
 def write_points(path: str | Path, points: MeasuredPoints) -> None:
@@ -303,14 +299,10 @@ def read_joints(path: str | Path, joint_names: Sequence[str]) -> Array:
     CalibrationError
         If the file cannot be read, a joint has no column, or a cell is not a finite number.
     """
-
-    def layout(names: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
-        wanted = [_JOINT + name for name in joint_names]
-        require_names(wanted, names, 'column', f"joints file '{path}'", CalibrationError)
-        return {'joints': wanted}
-
-    with refusing(f"joints file '{path}'", CalibrationError):
-        return read_table(path, layout, error=CalibrationError).arrays['joints']
+    what = f"joints file '{path}'"
+    with refusing(what, CalibrationError):
+        columns = [_JOINT + name for name in joint_names]
+        return read_table(path, {'joints': columns}, what=what, error=CalibrationError).arrays['joints']
 
 
 def write_joints(path: str | Path, joint_names: Sequence[str], q: Array) -> None:

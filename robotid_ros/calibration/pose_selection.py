@@ -186,7 +186,7 @@ def select_poses(
     if count * width < m:
         raise CalibrationError(f'{count} poses cannot show {m} parameters; choose at least {-(-m // width)}')
     unit = np.sqrt(np.mean(np.square(jacobian), axis=(0, 1)))
-    chosen = _exchanged(jacobian / unit, _greedy(jacobian / unit, count))
+    chosen = _best(jacobian / unit, count)
     picks = [rng.choice(len(q), count, replace=False) for _ in range(20)]
     return PoseSelection(
         q=q[chosen],
@@ -227,39 +227,30 @@ def _index(jacobian: Array) -> float:
     return float(np.exp(0.5 * logarithm / flat.shape[1]) / np.sqrt(len(jacobian))) if sign > 0.0 else 0.0
 
 
-def _greedy(jacobian: Array, count: int) -> list[int]:
-    """Add the pose that raises the determinant most, from a tiny multiple of the identity."""
-    inverse = np.eye(jacobian.shape[2]) * 1e6
+def _best(jacobian: Array, count: int) -> list[int]:
+    """Choose poses one by one, then exchange them for better ones until a whole sweep changes nothing."""
     chosen: list[int] = []
     for _ in range(count):
-        gain = _gains(jacobian, inverse)
-        gain[chosen] = -np.inf
-        k = int(np.argmax(gain))
-        chosen.append(k)
-        side = inverse @ jacobian[k].T  # Woodbury
-        inverse = inverse - side @ np.linalg.solve(np.eye(len(jacobian[k])) + jacobian[k] @ side, side.T)
-    return chosen
-
-
-def _exchanged(jacobian: Array, chosen: list[int]) -> list[int]:
-    """Exchange chosen poses for better ones until a whole sweep changes nothing."""
+        chosen.append(_fitting(jacobian, chosen, None))
     for _ in range(_SWEEPS):
-        changed = False
-        for place in range(len(chosen)):
-            others = jacobian[[k for j, k in enumerate(chosen) if j != place]].reshape(-1, jacobian.shape[2])
-            normal = others.T @ others
-            inverse = np.linalg.inv(normal + 1e-9 * np.trace(normal) / len(normal) * np.eye(len(normal)))
-            gain = _gains(jacobian, inverse)
-            gain[[k for k in chosen if k != chosen[place]]] = -np.inf
-            best = int(np.argmax(gain))
-            if gain[best] > gain[chosen[place]] + 1e-9:
-                chosen[place], changed = best, True
-        if not changed:
+        before = chosen.copy()
+        for place, k in enumerate(before):
+            chosen[place] = _fitting(jacobian, chosen[:place] + chosen[place + 1 :], k)
+        if chosen == before:
             break
     return chosen
 
 
-def _gains(jacobian: Array, inverse: Array) -> Array:
-    """Return log det(I + J_k M^-1 J_k^T) for every candidate."""
+def _fitting(jacobian: Array, others: list[int], present: int | None) -> int:
+    """Return the pose that raises the determinant of the others' information most; the present one if none is better.
+
+    The gain is log det(I + J_k M^-1 J_k^T), with a tiny multiple of the identity in M.
+    """
+    known = jacobian[others].reshape(-1, jacobian.shape[2])
+    normal = known.T @ known
+    inverse = np.linalg.inv(normal + 1e-9 * max(np.trace(normal) / len(normal), 1.0) * np.eye(len(normal)))
     inner = np.eye(jacobian.shape[1]) + (jacobian @ inverse) @ np.swapaxes(jacobian, 1, 2)
-    return np.asarray(np.linalg.slogdet(inner)[1])
+    gain = np.asarray(np.linalg.slogdet(inner)[1])
+    gain[others] = -np.inf
+    best = int(np.argmax(gain))
+    return best if present is None or gain[best] > gain[present] + 1e-9 else present

@@ -22,12 +22,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
-from robotid_ros.calibration.chain import KinematicChain
+from robotid_ros.calibration.chain import MOTIONS, KinematicChain
 from robotid_ros.calibration.joint_terms import JointTerms
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.model.transforms import rotation_of_quaternion, rotation_of_vector, vector_of_rotation
-
-AXES = ('x', 'y', 'z', 'rx', 'ry', 'rz')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +156,8 @@ class Problem:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all parameters, in the order of the parameter vector."""
-        result = [f'{labelled("frame", name)}.{axis}' for name in self.set_names for axis in AXES]
-        result += [f'{labelled("tool", name)}.{axis}' for name in self.point_names for axis in AXES]
+        result = [f'{labelled("frame", name)}.{axis}' for name in self.set_names for axis in MOTIONS]
+        result += [f'{labelled("tool", name)}.{axis}' for name in self.point_names for axis in MOTIONS]
         result += self.chain.names
         result += [term.name for term in self.terms.terms]
         return tuple(result)

@@ -18,11 +18,11 @@ import numpy as np
 import yaml
 
 from robotid_ros.arrays import Array
-from robotid_ros.calibration.chain import KinematicChain
+from robotid_ros.calibration.chain import MOTIONS, KinematicChain
 from robotid_ros.calibration.identifiability import Identifiable
 from robotid_ros.calibration.joint_terms import JointTerms
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.problem import AXES, Problem
+from robotid_ros.calibration.problem import Problem
 from robotid_ros.calibration.solver import Fit
 from robotid_ros.calibration.validation import Accuracy, CrossValidation, HeldOut, accuracy
 from robotid_ros.errors import CalibrationError
@@ -369,5 +369,5 @@ def _write_residuals(result: CalibrationResult, path: Path) -> None:
         'weight': result.fit.weights,
     }
     for part, residual in parts.items():
-        columns |= {f'{part}/{axis}': values for axis, values in zip(AXES, residual.T, strict=False)}
+        columns |= {f'{part}/{axis}': values for axis, values in zip(MOTIONS, residual.T, strict=False)}
     write_table(path, columns)

@@ -16,7 +16,7 @@ deviations (one for all lengths, one for all angles, one for each kind of term, 
 maximisation as in Gaussian variance components) are re-estimated between the steps.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import chdtri
@@ -84,9 +84,14 @@ class Fit:
 
 
 @dataclass(slots=True)
-class _Balance:
-    """What is re-estimated between steps."""
+class _Iterate:
+    """The problem linearised at a state, and what is re-estimated between the steps."""
 
+    problem: Problem
+    free: IntArray
+    state: State
+    residual: Array  # unscaled
+    jacobian: Array  # unscaled, all parameters
     weights: Array
     noise: float
     ratio: float  # orientation scale
@@ -98,22 +103,31 @@ class _Balance:
         result: Array = self.noise**2 / np.square(self.prior)
         return result
 
+    @property
+    def offset(self) -> Array:
+        """Distance of the free parameters from the means of their priors; zero without prior."""
+        geometry, terms = self.problem.blocks[2:]
+        offset = np.zeros(sum(self.problem.sizes))
+        offset[geometry] = self.state.geometry - self.problem.chain.nominal
+        offset[terms] = self.state.coefficients
+        result: Array = offset[self.free]
+        return result
 
-@dataclass(slots=True)
-class _Linear:
-    """The problem linearised at a state, scaled and weighted."""
+    def linear(self) -> tuple[Array, Array]:
+        """Return residuals, shape (m,), and their derivatives by the free parameters, (m, f), scaled and weighted."""
+        scale = self.problem.scale * np.sqrt(self.weights)[:, None]
+        scale[:, 3:] *= self.ratio
+        columns = self.jacobian[:, :, self.free] * scale[:, :, None]
+        return (self.residual * scale).ravel(), columns.reshape(scale.size, len(self.free))
 
-    state: State
-    residual: Array  # unscaled
-    jacobian: Array  # unscaled, all parameters
-    rows: Array
-    columns: Array
+    def cost(self, rows: Array) -> float:
+        """Return the sum of squares that a step has to lower."""
+        return float(rows @ rows + self.penalty @ np.square(self.offset))
 
-    def apply(self, problem: Problem, balance: _Balance, free: IntArray) -> None:
-        scale = problem.scale * np.sqrt(balance.weights)[:, None]
-        scale[:, 3:] *= balance.ratio
-        self.rows = (self.residual * scale).ravel()
-        self.columns = (self.jacobian[:, :, free] * scale[:, :, None]).reshape(len(self.rows), len(free))
+    def at(self, state: State) -> '_Iterate':
+        """Return the same at another state."""
+        residual, jacobian = self.problem.linearise(state)
+        return replace(self, state=state, residual=residual, jacobian=jacobian)
 
 
 def fit(
@@ -137,18 +151,15 @@ def fit(
         for members in groups:
             widths[members] = prior
     noise = _EXACT * float(np.median(problem.scale[:, :3])) if least_norm else 0.0
-    balance = _Balance(weights=np.ones(len(problem)), noise=noise, ratio=1.0, prior=widths)
-    empty = np.zeros(0)
-    at = _Linear(start, *problem.linearise(start), empty, empty)
+    residual, jacobian = problem.linearise(start)
+    at = _Iterate(problem, free, start, residual, jacobian, np.ones(len(problem)), noise, 1.0, widths)
     converged, reason, count = False, f'no convergence in {_MOST_STEPS} steps', 0
     settled = 0  # steps since the convex loss came to rest
     for count in range(1, _MOST_STEPS + 1):
-        convex = 'huber' if loss == 'hampel' and not settled else loss
-        _rebalance(problem, at.residual, balance, convex, len(free))
-        at.apply(problem, balance, free)
+        _rebalance(at, 'huber' if loss == 'hampel' and not settled else loss)
         if settled <= _TUNED_STEPS and not least_norm:  # then fixed
-            _tune(balance, at, _offset(problem, at.state, free), groups, prior)
-        trial, length, tiny = _descend(problem, at, free, balance)
+            _tune(at, groups, prior)
+        trial, length, tiny = _descend(at)
         if trial is None:
             reason = 'no further step lowers the error'
             break
@@ -158,56 +169,43 @@ def fit(
             break
         if settled or tiny or length < _SETTLED or count >= _CONVEX_STEPS:
             settled += 1
-    at.apply(problem, balance, free)
+    _, columns = at.linear()
     return Fit(
         state=at.state,
         free=free,
         residual=at.residual,
-        weights=balance.weights,
-        noise=balance.noise,
-        orientation_scale=balance.ratio,
-        covariance=balance.noise**2 * _inverse(at.columns.T @ at.columns + np.diag(balance.penalty)),
-        jacobian=at.columns.reshape(len(problem), problem.width, len(free)),
-        prior=balance.prior,
+        weights=at.weights,
+        noise=at.noise,
+        orientation_scale=at.ratio,
+        covariance=at.noise**2 * _inverse(columns.T @ columns + np.diag(at.penalty)),
+        jacobian=columns.reshape(len(problem), problem.width, len(free)),
+        prior=at.prior,
         converged=converged,
         iterations=count,
         reason=reason,
     )
 
 
-def _offset(problem: Problem, state: State, free: IntArray) -> Array:
-    """Return the distance of the free parameters from the means of their priors; zero without prior."""
-    geometry, terms = problem.blocks[2:]
-    offset = np.zeros(sum(problem.sizes))
-    offset[geometry] = state.geometry - problem.chain.nominal
-    offset[terms] = state.coefficients
-    result: Array = offset[free]
-    return result
+def _descend(at: _Iterate) -> tuple[_Iterate | None, float, bool]:
+    """Return the next iterate, the step's squared length in standard deviations, and whether it was tiny.
 
-
-def _descend(problem: Problem, at: _Linear, free: IntArray, balance: _Balance) -> tuple[_Linear | None, float, bool]:
-    """Return the next linearisation, the step's squared length in standard deviations, and whether it was tiny.
-
-    The linearisation is None where no step lowers the cost.
+    The iterate is None where no step lowers the cost.
     """
-    offset, penalty = _offset(problem, at.state, free), balance.penalty
-    hessian = at.columns.T @ at.columns + np.diag(penalty)
-    gradient = at.columns.T @ at.rows - penalty * offset
+    rows, columns = at.linear()
+    hessian = columns.T @ columns + np.diag(at.penalty)
+    gradient = columns.T @ rows - at.penalty * at.offset
     values, vectors = _scaled_modes(hessian)  # directions without information are left unchanged
-    cost = at.rows @ at.rows + penalty @ np.square(offset)
-    while balance.damping < 1e9:
-        step = np.zeros(sum(problem.sizes))
-        step[free] = vectors @ ((vectors.T @ gradient) / (values + balance.damping))
-        state = problem.moved(at.state, step)
-        trial = _Linear(state, *problem.linearise(state), at.rows, at.columns)
-        trial.apply(problem, balance, free)
-        trial_cost = trial.rows @ trial.rows + penalty @ np.square(_offset(problem, state, free))
-        decrement = float(step[free] @ hessian @ step[free])
-        tiny = decrement <= max(1e-8 * balance.noise**2, 1e-28 * len(problem) * np.max(problem.scale) ** 2)
-        if trial_cost <= cost * (1.0 + 1e-9) or tiny:
-            balance.damping = 0.2 * balance.damping if balance.damping > 1e-9 else 0.0
-            return trial, decrement / balance.noise**2, tiny
-        balance.damping = max(10.0 * balance.damping, 1e-6)
+    cost = at.cost(rows)
+    while at.damping < 1e9:
+        step = np.zeros(sum(at.problem.sizes))
+        step[at.free] = vectors @ ((vectors.T @ gradient) / (values + at.damping))
+        trial = at.at(at.problem.moved(at.state, step))
+        decrement = float(step[at.free] @ hessian @ step[at.free])
+        tiny = decrement <= max(1e-8 * at.noise**2, 1e-28 * len(at.problem) * np.max(at.problem.scale) ** 2)
+        if tiny or trial.cost(trial.linear()[0]) <= cost * (1.0 + 1e-9):
+            trial.damping = 0.2 * at.damping if at.damping > 1e-9 else 0.0
+            return trial, decrement / at.noise**2, tiny
+        at.damping = max(10.0 * at.damping, 1e-6)
     return None, 0.0, False
 
 
@@ -224,9 +222,10 @@ def _prior_groups(problem: Problem, free: IntArray) -> list[IntArray]:
     return [np.array(members, dtype=np.int64) for members in kinds.values()]
 
 
-def _rebalance(problem: Problem, residual: Array, balance: _Balance, loss: str, free: int) -> None:
+def _rebalance(at: _Iterate, loss: str) -> None:
     """Update the relation of orientation to position noise, and the robust weights."""
-    scaled = residual * problem.scale
+    problem = at.problem
+    scaled = at.residual * problem.scale
     squares = np.square(scaled[:, :3]).sum(axis=1)
     dof = np.full(len(problem), 3)
     if problem.width == 6:
@@ -234,19 +233,19 @@ def _rebalance(problem: Problem, residual: Array, balance: _Balance, loss: str, 
         if not problem.weighted:
             position = float(np.median(squares[problem.oriented]))
             angle = float(np.median(turned[problem.oriented]))
-            balance.ratio = float(np.clip(np.sqrt(position / max(angle, 1e-30)), 0.02, 50.0))
-        squares = squares + turned * balance.ratio**2
+            at.ratio = float(np.clip(np.sqrt(position / max(angle, 1e-30)), 0.02, 50.0))
+        squares = squares + turned * at.ratio**2
         dof = np.where(problem.oriented, 6, 3)
     if loss == 'linear':
         return
-    spare = max(int(dof.sum()) - free, 1) / dof.sum()
+    spare = max(int(dof.sum()) - len(at.free), 1) / dof.sum()
     variance = float(np.median(squares / _quantiles(0.5, dof))) / spare
     distance = np.sqrt(squares / max(variance, _NOISE_FLOOR**2)) + 1e-12
     if loss == 'huber':
-        balance.weights = np.minimum(1.0, np.sqrt(_quantiles(0.95, dof)) / distance)
+        at.weights = np.minimum(1.0, np.sqrt(_quantiles(0.95, dof)) / distance)
     else:
         knee = np.sqrt(_quantiles(0.9999, dof))
-        balance.weights = np.minimum(1.0, np.clip(2.0 * knee - distance, 0.0, knee) / distance)
+        at.weights = np.minimum(1.0, np.clip(2.0 * knee - distance, 0.0, knee) / distance)
 
 
 def _quantiles(probability: float, dof: IntArray) -> Array:
@@ -255,27 +254,28 @@ def _quantiles(probability: float, dof: IntArray) -> Array:
     return np.where(dof == 3, float(three), float(six))
 
 
-def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray], prior: float | None) -> None:
+def _tune(at: _Iterate, groups: list[IntArray], prior: float | None) -> None:
     """Re-estimate noise and prior deviations from the linear problem's solution (EM, a few rounds)."""
-    normal, gradient, square = at.columns.T @ at.columns, at.columns.T @ at.rows, float(at.rows @ at.rows)
-    count = float(np.count_nonzero(at.rows))
-    if balance.noise == 0.0:
-        balance.noise = max((square / max(count, 1.0)) ** 0.5, _NOISE_FLOOR)
+    rows, columns = at.linear()
+    normal, gradient, square, offset = columns.T @ columns, columns.T @ rows, float(rows @ rows), at.offset
+    count = float(np.count_nonzero(rows))
+    if at.noise == 0.0:
+        at.noise = max((square / max(count, 1.0)) ** 0.5, _NOISE_FLOOR)
     for _ in range(_TUNING_ROUNDS):
-        penalty = balance.penalty
+        penalty = at.penalty
         inverse = _inverse(normal + np.diag(penalty))
         step = inverse @ (gradient - penalty * offset)
         left = square - 2.0 * step @ gradient + step @ normal @ step
         used = float(np.sum(inverse * normal))
         floor = max(_NOISE_FLOOR, 1e-9 * (square / max(count, 1.0)) ** 0.5)  # round-off of `left`
         variance = max(float(left), 0.0) / max(count - used, 1.0)
-        balance.noise = max(variance**0.5, floor)
+        at.noise = max(variance**0.5, floor)
         if prior is None:
             continue
         for members in groups:
-            spread = np.square(offset + step)[members] + balance.noise**2 * np.diag(inverse)[members]
+            spread = np.square(offset + step)[members] + at.noise**2 * np.diag(inverse)[members]
             deviation = float(np.mean(spread)) ** 0.5
-            balance.prior[members] = min(max(deviation, _PRIOR_FLOOR), _WIDEST * prior)
+            at.prior[members] = min(max(deviation, _PRIOR_FLOOR), _WIDEST * prior)
 
 
 def _inverse(hessian: Array) -> Array:

@@ -250,88 +250,84 @@ def accuracy(residual: Array, oriented: BoolArray | None = None) -> Accuracy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrossValidation:
-    """Measured minus predicted by a fit that had not seen the measurement, over all folds.
-
-    Attributes
-    ----------
-    folds : int
-    oriented, good : ndarray of bool, shape (N,)
-        Measurements with an orientation; those that are no outliers of the fit to all.
-    residual_before, residual_geometric, residual : ndarray, shape (N, 3 or 6)
-        Of the nominal geometry with frames and targets fitted to the other folds; of the calibrated one without joint
-        terms; of the model as delivered, joint terms, where there are any, chosen anew in every fold [m, rad]. NaN for
-        measurements that no fold could predict.
-    """
-
-    folds: int
-    oriented: BoolArray = field(repr=False)
-    good: BoolArray = field(repr=False)
-    residual_before: Array = field(repr=False)
-    residual_geometric: Array = field(repr=False)
-    residual: Array = field(repr=False)
-
-    def _accuracy(self, residual: Array, *, good: bool = False) -> Accuracy:
-        rows = np.isfinite(self.residual[:, 0]) & (self.good | (not good))
-        return accuracy(residual[rows], self.oriented[rows])
-
-    @property
-    def before(self) -> Accuracy:
-        """That of the nominal geometry."""
-        return self._accuracy(self.residual_before)
-
-    @property
-    def geometric(self) -> Accuracy:
-        """That of the calibrated geometry without joint terms."""
-        return self._accuracy(self.residual_geometric)
-
-    @property
-    def after(self) -> Accuracy:
-        """That of the model as delivered."""
-        return self._accuracy(self.residual)
-
-    @property
-    def after_inliers(self) -> Accuracy:
-        """The same without outliers."""
-        return self._accuracy(self.residual, good=True)
-
-    @property
-    def terms_help(self) -> bool:
-        """Whether joint terms lower the error of measurements that are no outliers."""
-        return self.after_inliers.rms < self._accuracy(self.residual_geometric, good=True).rms
-
-    def without_terms(self) -> 'CrossValidation':
-        """Return the same for a model delivered without joint terms."""
-        return replace(self, residual=self.residual_geometric)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldOut:
-    """Measured minus predicted of measurements kept apart.
+class Unseen:
+    """Measured minus predicted of measurements that the prediction was not made from.
 
     Attributes
     ----------
     oriented : ndarray of bool, shape (N,)
+        Measurements with an orientation.
     residual_before, residual : ndarray, shape (N, 3 or 6)
+        Of the nominal geometry with best-fit frames and targets, and of the calibrated arm [m, rad]. NaN for
+        measurements that could not be predicted.
+    """
+
+    oriented: BoolArray = field(repr=False)
+    residual_before: Array = field(repr=False)
+    residual: Array = field(repr=False)
+
+    @property
+    def before(self) -> Accuracy:
+        """That of the nominal geometry."""
+        return self.accuracy(self.residual_before)
+
+    @property
+    def after(self) -> Accuracy:
+        """That of the calibrated arm, with the joint terms that there are."""
+        return self.accuracy(self.residual)
+
+    def accuracy(self, residual: Array, good: BoolArray | None = None) -> Accuracy:
+        """Return the accuracy of some residuals, (N, 3 or 6), of all measurements or of the good ones, bool (N,)."""
+        rows = np.isfinite(self.residual[:, 0])
+        rows = rows if good is None else rows & good
+        return accuracy(residual[rows], self.oriented[rows])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOut(Unseen):
+    """Of measurements kept apart.
+
+    Attributes
+    ----------
     fitted : tuple of str
         Frames and targets that the calibration did not have, and that were therefore fitted to
         these measurements.
     """
 
-    oriented: BoolArray = field(repr=False)
-    residual_before: Array = field(repr=False)
-    residual: Array = field(repr=False)
     fitted: tuple[str, ...] = ()
 
-    @property
-    def before(self) -> Accuracy:
-        """That of the nominal geometry."""
-        return accuracy(self.residual_before, self.oriented)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrossValidation(Unseen):
+    """Of every measurement, by a fit to the other folds, joint terms, where there are any, chosen anew in each.
+
+    Attributes
+    ----------
+    folds : int
+    good : ndarray of bool, shape (N,)
+        Measurements that are no outliers of the fit to all.
+    residual_geometric : ndarray, shape (N, 3 or 6)
+        Of the calibrated geometry without joint terms [m, rad].
+    """
+
+    folds: int
+    good: BoolArray = field(repr=False)
+    residual_geometric: Array = field(repr=False)
 
     @property
-    def after(self) -> Accuracy:
-        """That of the calibrated arm."""
-        return accuracy(self.residual, self.oriented)
+    def geometric(self) -> Accuracy:
+        """That of the calibrated geometry without joint terms."""
+        return self.accuracy(self.residual_geometric)
+
+    @property
+    def after_inliers(self) -> Accuracy:
+        """That of the calibrated arm without outliers."""
+        return self.accuracy(self.residual, self.good)
+
+    @property
+    def terms_help(self) -> bool:
+        """Whether joint terms lower the error of measurements that are no outliers."""
+        return self.after_inliers.rms < self.accuracy(self.residual_geometric, self.good).rms
 
 
 def cross_validate(

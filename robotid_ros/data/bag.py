@@ -57,10 +57,9 @@ NUMBERS = {  # texts and doubles after the stamp of a message
 MAGIC = b'\x89MCAP0\r\n'
 FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, DATA_END = 2, 3, 4, 5, 6, 15
 RECORD = struct.Struct('<BQ')  # opcode, length of the content
-MESSAGE_HEAD = 22  # bytes of a message's content before its data: channel, sequence, log time, publish time
+MESSAGE_HEAD = struct.Struct('<HIqQ')  # before the data of a message: channel, sequence, log time, publish time
 LARGEST_CHUNK = 1 << 30  # [bytes]; a chunk with a larger size is damaged
 WINDOW = 1 << 20  # [bytes] of messages outside of chunks that are read at a time
-RUN = 256  # messages compared at a time
 BLOCK = 16384  # messages fetched from the library at a time
 
 Block = tuple[int, Mapping[str, MessageChunk]]  # how many bytes were read, and messages by topic
@@ -204,58 +203,24 @@ class BagFile:
 
     def _scan(self, block: bytes, topics: Collection[str]) -> tuple[int, dict[str, MessageChunk]]:
         """Return where the last whole record before a chunk or the end is over, and the messages of some topics."""
-        found: dict[str, list[tuple[int, int, int]]] = {}  # position, length and number of records that are alike
+        found: dict[str, tuple[list[bytes], list[int]]] = {}  # messages and their times
         at = 0
         while at + RECORD.size <= len(block):
             opcode, length = RECORD.unpack_from(block, at)
-            stride, count = RECORD.size + length, 1
-            if at + stride > len(block) or opcode in (CHUNK, DATA_END, FOOTER):
+            start, end = at + RECORD.size, at + RECORD.size + length
+            if end > len(block) or opcode in (CHUNK, DATA_END, FOOTER):
                 break
-            if opcode == MESSAGE and length >= MESSAGE_HEAD:
-                count = _run(block, at, stride)
-                topic = self._channels.get(int.from_bytes(block[at + 9 : at + 11], 'little'))
+            if opcode == MESSAGE and length >= MESSAGE_HEAD.size:
+                channel, _, arrival, _ = MESSAGE_HEAD.unpack_from(block, start)
+                topic = self._channels.get(channel, '')
                 if topic in topics:
-                    found.setdefault(str(topic), []).append((at, stride, count))
+                    messages, arrivals = found.setdefault(topic, ([], []))
+                    messages.append(block[start + MESSAGE_HEAD.size : end])
+                    arrivals.append(arrival)
             elif opcode in (SCHEMA, CHANNEL):
-                self._define(opcode, block[at + RECORD.size : at + stride])
-            at += count * stride
-        return at, {topic: _chunk(block, runs) for topic, runs in found.items()}
-
-
-def _chunk(block: bytes, runs: list[tuple[int, int, int]]) -> MessageChunk:
-    """Return the messages of runs of records that are equally long: where each begins, its length, their number."""
-    parts, arrivals = [], []
-    for at, stride, count in runs:
-        rows = np.frombuffer(block, np.uint8, count * stride, at).reshape(count, stride)
-        # The log time (8 bytes) comes after opcode, length, channel and a number.
-        arrivals.append(np.ascontiguousarray(rows[:, 15:23]).view('<i8')[:, 0])
-        parts.append(rows[:, RECORD.size + MESSAGE_HEAD :].reshape(-1))
-    lengths = [np.full(count, stride - RECORD.size - MESSAGE_HEAD) for _, stride, count in runs]
-    arrival = np.concatenate(arrivals)
-    return MessageChunk(
-        payload=np.concatenate(parts),
-        lengths=np.concatenate(lengths),
-        arrival=arrival.astype(np.int64),
-        sequence=np.full(len(arrival), -1),
-        publisher=np.zeros(len(arrival), dtype=np.int64),
-    )
-
-
-def _run(block: bytes, at: int, stride: int) -> int:
-    """Return how many messages of the same length and channel follow each other."""
-    head = block[at : at + 11]  # opcode, length, channel
-    count = 1
-    while block[at + count * stride : at + count * stride + 11] == head:
-        start = at + count * stride
-        most = min(RUN, (len(block) - start) // stride)
-        if most < 1:
-            break
-        rows = np.frombuffer(block, dtype=np.uint8, count=most * stride, offset=start).reshape(most, stride)
-        same = (rows[:, :11] == rows[0, :11]).all(axis=1)
-        if not same.all():
-            return count + int(np.argmin(same))
-        count += most
-    return count
+                self._define(opcode, block[start:end])
+            at = end
+        return at, {topic: MessageChunk.of(*own) for topic, own in found.items()}
 
 
 def _text(content: bytes, at: int) -> tuple[str, int]:

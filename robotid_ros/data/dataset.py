@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray, frozen_array, require_names
+from robotid_ros.arrays import Array, IntArray, freeze_fields, require_names
 from robotid_ros.errors import DataError
 from robotid_ros.signals.filtering import settling_samples, zero_phase_low_pass
 
@@ -84,14 +84,10 @@ class Dataset:
     unfiltered: 'EvenRecording | None' = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, 'time', frozen_array(self.time, 'time', (None,), DataError))
         shape = (len(self.time), len(self.joint_names))
-        for name in ('q', 'dq', 'ddq', 'tau'):
-            object.__setattr__(self, name, frozen_array(getattr(self, name), name, shape, DataError))
-        filtered = self.tau if np.size(self.tau_filtered) == 0 else self.tau_filtered
-        object.__setattr__(self, 'tau_filtered', frozen_array(filtered, 'tau_filtered', shape, DataError))
-        if self.noise_std is not None:
-            object.__setattr__(self, 'noise_std', frozen_array(self.noise_std, 'noise_std', shape[1:], DataError))
+        if np.size(self.tau_filtered) == 0:
+            object.__setattr__(self, 'tau_filtered', self.tau)
+        freeze_fields(self, DataError, {'time': (None,), **dict.fromkeys(_COLUMNS[1:], shape), 'noise_std': shape[1:]})
         labels = (
             np.zeros(shape[0], dtype=np.int64) if np.size(self.trajectory) == 0 else np.array(self.trajectory, np.int64)
         )
@@ -201,10 +197,8 @@ class Run:
     torque: Array
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, 'time', frozen_array(self.time, 'time', (None,), DataError))
         shape = (len(self.time), np.shape(self.position)[-1])
-        for name in ('position', 'torque'):
-            object.__setattr__(self, name, frozen_array(getattr(self, name), name, shape, DataError))
+        freeze_fields(self, DataError, {'time': (None,), 'position': shape, 'torque': shape})
 
     def __len__(self) -> int:
         return len(self.time)

@@ -233,7 +233,12 @@ class Layout:
     names: tuple[str, ...]  # joints, in the message's order
     offsets: tuple[int, int, int]  # first byte of positions, velocities and efforts; -1 where that array is empty
     fixed: IntArray  # indices of the bytes that are the layout: encapsulation, strings, lengths
+    pattern: ByteArray  # these bytes
     little_endian: bool
+
+    def fits(self, rows: ByteArray) -> NDArray[np.bool_]:
+        """Return which messages of its length, shape (M, length), have this layout."""
+        return np.asarray((rows[:, self.fixed] == self.pattern).all(axis=1))
 
 
 def decode_layout(data: bytes) -> Layout | None:
@@ -257,7 +262,8 @@ def decode_layout(data: bytes) -> Layout | None:
         if reader.ended() and all(count in (0, len(names)) for count, _ in arrays):
             fixed = np.concatenate([np.arange(a, b) for a, b in reader.fixed])
             offsets = [start if count else -1 for count, start in arrays]
-            return Layout(names, (offsets[0], offsets[1], offsets[2]), fixed, reader.little_endian)
+            pattern = np.frombuffer(data, dtype=np.uint8)[fixed]
+            return Layout(names, (offsets[0], offsets[1], offsets[2]), fixed, pattern, reader.little_endian)
     return None
 
 
@@ -295,7 +301,7 @@ class JointStateDecoder:
     _names: set[str] = field(default_factory=set)
     _orders: dict[tuple[str, ...], int] = field(default_factory=dict)
     _order: int = -1
-    _known: dict[int, list[tuple[int, ByteArray, ByteArray]]] = field(default_factory=dict)
+    _known: dict[int, list[int]] = field(default_factory=dict)  # layouts by the length of their messages
 
     @property
     def extra(self) -> list[str]:
@@ -353,23 +359,19 @@ class JointStateDecoder:
     def _match(self, rows: ByteArray) -> tuple[int, NDArray[np.bool_]]:
         """Return the layout of the first row, and which rows share it."""
         known = self._known.setdefault(rows.shape[1], [])
-        for number, pattern, mask in known:
-            if not ((rows[0] ^ pattern) & mask).any():
-                return number, _alike(rows, pattern, mask)
-        layout = decode_layout(rows[0].tobytes())
-        if layout is None:
-            return -1, np.arange(len(rows)) == 0
-        if len(self.layouts) >= self.MOST_LAYOUTS:
-            self.layouts.clear()
-            self._known.clear()
-            known = self._known.setdefault(rows.shape[1], [])
-        self.layouts.append(layout)
-        self._names.update(layout.names)
-        mask = np.zeros(rows.shape[1], dtype=np.uint8)
-        mask[layout.fixed] = 0xFF
-        pattern = rows[0].copy()
-        known.append((len(self.layouts) - 1, pattern, mask))
-        return len(self.layouts) - 1, _alike(rows, pattern, mask)
+        number = next((k for k in known if self.layouts[k].fits(rows[:1])[0]), -1)
+        if number < 0:
+            layout = decode_layout(rows[0].tobytes())
+            if layout is None:
+                return -1, np.arange(len(rows)) == 0
+            if len(self.layouts) >= self.MOST_LAYOUTS:
+                self.layouts.clear()
+                self._known.clear()
+            number = len(self.layouts)
+            self.layouts.append(layout)
+            self._known.setdefault(rows.shape[1], []).append(number)
+            self._names.update(layout.names)
+        return number, self.layouts[number].fits(rows)
 
     def _read(
         self, layout: Layout, rows: ByteArray, at: IntArray, stamp: IntArray, values: list[Array], reason: ByteArray
@@ -394,14 +396,3 @@ class JointStateDecoder:
                 target[at] = block
             else:
                 target[at[:, None], np.array(own)] = block[:, theirs]
-
-
-def _alike(rows: ByteArray, pattern: ByteArray, mask: ByteArray) -> NDArray[np.bool_]:
-    """Return which rows agree with a pattern where the mask says so; four bytes at a time where they fit."""
-    if rows.shape[1] % 4 == 0:
-        words = rows.view(np.uint32)
-        last = int(np.flatnonzero(mask)[-1]) // 4 + 1  # only doubles follow
-        difference = (words[:, :last] ^ pattern.view(np.uint32)[:last]) & mask.view(np.uint32)[:last]
-    else:
-        difference = (rows ^ pattern) & mask
-    return np.asarray(~difference.any(axis=1))

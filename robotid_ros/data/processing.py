@@ -10,7 +10,7 @@
 """From a recording of any kind to a dataset."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from robotid_ros.data.readers import read_recording
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.runs import NoUsablePeriodError, averaged_dataset, filtered_dataset, period_average
 from robotid_ros.data.settings import ProcessingSettings, measured_torque
-from robotid_ros.data.stream import average_bag
+from robotid_ros.data.stream import average_bag, screening_found
 from robotid_ros.data.strokes import FrictionStrokes, cut_strokes
 from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
@@ -187,32 +187,26 @@ def _screened(
         if late.moved:
             recording = replace(recording, time=np.asarray((stamps - shift) * 1e-9, dtype=np.float64))
     screened = screen.screen(stamps, values, arrival)
-    counts = asdict(screen.finish())
-    counts['unstamped'] += recording.provenance.get('counts', {}).get('unstamped', 0)
-    provenance: dict[str, Any] = {
-        'recording': dict(recording.provenance),
-        'effort': list(meaning),
-        'version': __version__,
-        'screening': {
-            **counts,
-            'late_stamps': late.moved,
-            'latest_stamp': late.latest,
-            'rate': 1.0 / screen.step if screen.step else 0.0,
-            'bad_channels': dict(screen.bad_channels),
-        },
-    }
+    counts = screen.finish()
     usable = np.flatnonzero(screened.usable)
     if len(usable) < 32:
         raise DataError(
             f'expected at least 32 usable samples, got {len(usable)} of {len(recording)} '
-            f'({counts["not_a_number"]} not finite, {counts["repeated"]} repeated, {counts["backward"]} backward)'
+            f'({counts.not_a_number} not finite, {counts.repeated} repeated, {counts.backward} backward)'
         )
     unwrapper = TurnUnwrapper()
     for start in range(0, len(usable), _AT_ONCE):
         part = usable[start : start + _AT_ONCE]
         values[part, : len(joints)] = unwrapper.unwrap(values[part, : len(joints)])
-    provenance['screening']['wraps'] = unwrapper.wraps
-    usable = _without_spikes(usable, values, joints, provenance['screening'])
+    found = screening_found(screen, late, unwrapper)
+    found['unstamped'] += recording.provenance.get('counts', {}).get('unstamped', 0)
+    usable = _without_spikes(usable, values, joints, found)
+    provenance: dict[str, Any] = {
+        'recording': dict(recording.provenance),
+        'effort': list(meaning),
+        'version': __version__,
+        'screening': found,
+    }
     # Velocities and efforts are not needed any more, and take half of the memory of a long recording.
     recording = replace(recording, velocity=None, acceleration=None, effort=None, current=None)
     return usable, recording, values, screened, screen.step, provenance

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, frozen_array, require_names
+from robotid_ros.arrays import Array, freeze_fields, require_names
 from robotid_ros.errors import DataError
 
 _SIGNALS = ('position', 'velocity', 'acceleration', 'effort', 'current')
@@ -62,18 +62,13 @@ class Recording:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, 'time', frozen_array(self.time, 'time', (None,), DataError))
+        freeze_fields(self, DataError, {'time': (None,), 'arrival': (len(self.time),)})
         shape = (len(self.time), len(self.joint_names))
         if shape[1] == 0:
             raise DataError('a recording needs at least one joint; it has none')
         if len(set(self.joint_names)) != shape[1]:
             raise DataError(f'joint names must differ; got {", ".join(self.joint_names)}')
-        for name in _SIGNALS:
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, frozen_array(value, name, shape, DataError, finite=False))
-        if self.arrival is not None:
-            object.__setattr__(self, 'arrival', frozen_array(self.arrival, 'arrival', shape[:1], DataError))
+        freeze_fields(self, DataError, dict.fromkeys(_SIGNALS, shape), finite=False)
 
     def __len__(self) -> int:
         return len(self.time)

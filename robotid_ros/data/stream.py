@@ -31,6 +31,18 @@ from robotid_ros.signals.late_stamps import LateStamps
 from robotid_ros.signals.screening import SampleScreen, TurnUnwrapper
 
 
+def screening_found(screen: SampleScreen, late: LateStamps, unwrapper: TurnUnwrapper) -> dict[str, Any]:
+    """Return what was found in the samples that were screened so far, as plain values."""
+    return {
+        **asdict(screen.counts),
+        'rate': 1.0 / screen.step if screen.step else 0.0,
+        'bad_channels': dict(screen.bad_channels),
+        'late_stamps': late.moved,
+        'latest_stamp': late.latest,
+        'wraps': unwrapper.wraps,
+    }
+
+
 class StreamProcessor:
     """Decodes, screens and averages messages chunk by chunk.
 
@@ -124,16 +136,10 @@ class StreamProcessor:
 
     def found(self) -> dict[str, Any]:
         """Return every count so far, as plain values."""
-        counts = asdict(self._screen.counts)
-        counts['rate'] = 1.0 / self._screen.step if self._screen.step else 0.0
-        counts['bad_channels'] = dict(self._screen.bad_channels)
         return {
-            **counts,
+            **screening_found(self._screen, self._late, self._unwrapper),
             **self._decoder.counts,
             'missing_effort': self._without_effort,
-            'late_stamps': self._late.moved,
-            'latest_stamp': self._late.latest,
-            'wraps': self._unwrapper.wraps,
             'extra_joints': self._decoder.extra,
             'lost_before_capture': self._loss.lost,
         }

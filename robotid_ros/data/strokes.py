@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array, require_names
+from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, require_names
 from robotid_ros.errors import DataError
 from robotid_ros.signals.repetition import scatter
 
@@ -68,10 +68,8 @@ class FrictionStrokes:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, 'time', frozen_array(self.time, 'time', (None,), DataError))
-        for name in ('q', 'dq', 'tau'):
-            shape = (len(self.time), len(self.joint_names))
-            object.__setattr__(self, name, frozen_array(getattr(self, name), name, shape, DataError))
+        shape = (len(self.time), len(self.joint_names))
+        freeze_fields(self, DataError, {'time': (None,), 'q': shape, 'dq': shape, 'tau': shape})
         moving = (self.dq != 0.0).sum(axis=1)
         if (moving != 1).any():
             row = int(np.flatnonzero(moving != 1)[0])

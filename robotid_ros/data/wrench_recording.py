@@ -13,14 +13,13 @@ The six axes become six more channels of a recording, efforts of joints that nev
 screening and the filter that joint torques go through.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from robotid_ros.arrays import require_names
 from robotid_ros.data.bag import Bag, is_bag, read_bag
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.processing import process_recording
@@ -83,12 +82,7 @@ def _combined(
 
 
 def _from_csv(path: Path, joints: tuple[str, ...]) -> Recording:
-    def layout(names: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
-        groups = {'time': ('time',), 'q': tuple(f'position/{joint}' for joint in joints), 'wrench': AXES}
-        for group in groups.values():
-            require_names(group, names, 'column', f"'{path}'", DataError)
-        return groups
-
+    layout = {'time': ['time'], 'q': [f'position/{joint}' for joint in joints], 'wrench': AXES}
     arrays = read_table(path, layout, blank=('wrench',)).arrays
     provenance = {'file': path.name, 'sha256': file_hash(path)}
     return _combined(joints, arrays['time'][:, 0], arrays['q'], arrays['wrench'], provenance=provenance)

@@ -96,7 +96,7 @@ def excess_at_rest(
     It is minus infinity where there are no bounds. Torque limits need ``regressor_of``.
     """
     still = np.zeros_like(poses)
-    motion = Motion(model, np.zeros(len(poses)), (poses, still, still, still), regressor_of)
+    motion = Motion(model, (poses, still, still, still), regressor_of)
     parts = [np.full((len(poses), 1), -np.inf), *(constraint.evaluate(motion)[0] for constraint in constraints)]
     worst: Array = np.hstack(parts).max(axis=1)
     return worst
@@ -148,7 +148,7 @@ class JointRanges:
     def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
         """Return the normalised excesses, shape (N, m), and their pull-back; see :class:`Constraint`."""
         derivatives = (motion.q, motion.dq, motion.ddq, motion.dddq)
-        values = np.empty((len(motion.t), len(self.bounds)))
+        values = np.empty((len(motion), len(self.bounds)))
         for order, derivative in enumerate(derivatives):
             chosen = self._order == order
             values[:, chosen] = derivative[:, self._joint[chosen]]
@@ -216,7 +216,7 @@ class FallingLimits:
             values = motion.regressor @ self._prior
         else:
             values = motion.dq if self._quantity == 'velocity' else motion.ddq
-        excess = np.empty((len(motion.t), len(self._rows)))
+        excess = np.empty((len(motion), len(self._rows)))
         slopes = np.empty_like(excess)
         for k, (j, sign, slope, offset, end) in enumerate(self._rows):
             distance = np.maximum(sign * (end - motion.q[:, j]), 1e-9)

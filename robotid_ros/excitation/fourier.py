@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.arrays import Array, freeze_fields, frozen_array
 from robotid_ros.errors import ExcitationError
 
 
@@ -93,9 +93,8 @@ class FourierTrajectory:
     base_frequency: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, 'a', frozen_array(self.a, 'a', (None, None), ExcitationError))
-        object.__setattr__(self, 'b', frozen_array(self.b, 'b', self.a.shape, ExcitationError))
-        object.__setattr__(self, 'offset', frozen_array(self.offset, 'offset', self.a.shape[:1], ExcitationError))
+        freeze_fields(self, ExcitationError, {'a': (None, None)})
+        freeze_fields(self, ExcitationError, {'b': self.a.shape, 'offset': self.a.shape[:1]})
         if not (math.isfinite(self.base_frequency) and self.base_frequency > 0.0):
             raise ExcitationError(f'base_frequency: expected a positive number of Hz, got {self.base_frequency}')
         object.__setattr__(self, 'base_frequency', float(self.base_frequency))

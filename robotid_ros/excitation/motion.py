@@ -25,13 +25,11 @@ RegressorOfMotion: TypeAlias = Callable[['Motion'], Array]  # returns shape (N, 
 
 
 class Motion:
-    """Joint motion at N times, with the link poses and the regressor computed when first asked for.
+    """Joint motion at N instants, with the link poses and the regressor computed when first asked for.
 
     Attributes
     ----------
     model : RobotModel
-    t : ndarray, shape (N,)
-        [s]
     q, dq, ddq, dddq : ndarray, shape (N, n)
         [rad, rad/s, rad/s^2, rad/s^3, or m, ...]
     """
@@ -39,21 +37,22 @@ class Motion:
     def __init__(
         self,
         model: RobotModel,
-        t: Array,
         derivatives: tuple[Array, Array, Array, Array],
         regressor_of: RegressorOfMotion | None = None,
     ) -> None:
         self.model = model
-        self.t = t
         self.q, self.dq, self.ddq, self.dddq = derivatives
         self._regressor_of = regressor_of
+
+    def __len__(self) -> int:
+        return len(self.q)
 
     @classmethod
     def of(
         cls, trajectory: FourierTrajectory, model: RobotModel, t: Array, regressor_of: RegressorOfMotion | None = None
     ) -> 'Motion':
         """Return the motion of a Fourier trajectory at times ``t`` [s], shape (N,)."""
-        return cls(model, t, (*trajectory.evaluate(t), trajectory.jerk(t)), regressor_of)
+        return cls(model, (*trajectory.evaluate(t), trajectory.jerk(t)), regressor_of)
 
     @cached_property
     def poses(self) -> Array:
@@ -130,7 +129,7 @@ class FourierGrid:
         """Return the motion of coefficients, shape (n, 2 L + 1)."""
         rows = coefficients.T
         position, velocity, acceleration, jerk = (basis @ rows for basis in self._bases)
-        return Motion(self.model, self.t, (position, velocity, acceleration, jerk), regressor_of)
+        return Motion(self.model, (position, velocity, acceleration, jerk), regressor_of)
 
     def pull_back(self, gradient: MotionGradient) -> Array:
         """Return the derivative with respect to the coefficients, shape (n, 2 L + 1)."""

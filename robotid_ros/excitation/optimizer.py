@@ -191,8 +191,8 @@ class ExcitationProblem:
         for (constraint, motion, gradient), multiplier, margin in zip(terms, multipliers, margins, strict=True):
             excess, pull_back = constraint.evaluate(motion)
             shifted = np.maximum(0.0, multiplier + penalty * (excess + margin))
-            value += float(np.sum(shifted**2 - multiplier**2)) / (2.0 * penalty * len(motion.t))
-            pull_back(shifted / len(motion.t), gradient)
+            value += float(np.sum(shifted**2 - multiplier**2)) / (2.0 * penalty * len(motion))
+            pull_back(shifted / len(motion), gradient)
         self.observation.pull_back(coarse, coarse_gradient)
         total = self._coarse.pull_back(coarse_gradient) + self._fine.pull_back(fine_gradient)
         return value, (total @ self._free).ravel()
@@ -214,7 +214,7 @@ class ExcitationProblem:
         value, slope = criterion_gradient(information, self.config.criterion, sharpness)
         if np.isfinite(value):
             weighted = motion.regressor / (noise**2)[:, None]
-            gradient.add_regressor((2.0 / len(motion.t)) * (weighted @ slope))
+            gradient.add_regressor((2.0 / len(motion)) * (weighted @ slope))
         return value
 
     def measure(self, trajectory: FourierTrajectory) -> Excitation:

@@ -57,7 +57,7 @@ def space_picture(
         If the geometry of the settings cannot be read.
     """
     zero = np.zeros_like(position)
-    motion = Motion(model, np.zeros(len(position)), (position, velocity, acceleration, zero), None)
+    motion = Motion(model, (position, velocity, acceleration, zero), None)
     path = (motion.poses[:, -1] @ model.tip)[:, :3, 3]
     constraints = workspace_constraints(model, config)
     bounds = [bound for each in constraints for bound in each.bounds]

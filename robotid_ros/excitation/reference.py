@@ -265,36 +265,28 @@ class ReferenceCheck:
 
     def peaks(self, reference: Reference, *, rate: float = _CHECK_RATE, start: float = 0.0) -> list[Peak]:
         """Return how close a reference comes to every bound, at a rate [Hz]; ``start`` is added to the times [s]."""
-        result: list[Peak] = []
-        worst: dict[int, tuple[float, float]] = {}
         bounds = [bound for constraint in self.constraints for bound in constraint.bounds]
+        worst, when = np.full(len(bounds), -np.inf), np.zeros(len(bounds))
         for times, excess in self._sampled(reference, rate):
-            for column in range(excess.shape[1]):
-                row = int(np.argmax(excess[:, column]))
-                if column not in worst or excess[row, column] > worst[column][0]:
-                    worst[column] = float(excess[row, column]), float(times[row])
-        for column, (value, time) in worst.items():
-            result.append(Peak(bound=bounds[column], excess=value, time=time + start))
-        return result
+            higher = excess.max(axis=0) > worst
+            worst[higher], when[higher] = excess.max(axis=0)[higher], times[excess.argmax(axis=0)[higher]]
+        found = zip(bounds, worst.tolist(), when.tolist(), strict=True)
+        return [Peak(bound=bound, excess=value, time=time + start) for bound, value, time in found]
 
     def _sampled(self, reference: Reference, rate: float) -> Iterator[tuple[Array, Array]]:
         """Return times, shape (N,), and the normalised excess over every bound at them, shape (N, B), in pieces."""
         times = np.linspace(0.0, reference.duration, max(2, int(np.ceil(reference.duration * rate)) + 1))
         position, velocity, acceleration = reference.evaluate(times)
         jerk = np.gradient(acceleration, times, axis=0)
-        regressor_of = None if self.observation is None else self.observation.regressor
         for k in range(0, len(times), 4000):
             part = slice(k, k + 4000)
-            motion = Motion(
-                self.model,
-                times[part],
-                (position[part], velocity[part], acceleration[part], jerk[part]),
-                regressor_of,
-            )
-            yield (
-                times[part],
-                np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints]) - self.broken,
-            )
+            yield times[part], self._excess(position[part], velocity[part], acceleration[part], jerk[part])
+
+    def _excess(self, position: Array, velocity: Array, acceleration: Array, jerk: Array) -> Array:
+        """Return the normalised excess over every bound, shape (N, B), of a motion, shape (N, n) each."""
+        regressor_of = None if self.observation is None else self.observation.regressor
+        motion = Motion(self.model, (position, velocity, acceleration, jerk), regressor_of)
+        return np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints]) - self.broken
 
     def excess(self, reference: Reference, *, rate: float = _CHECK_RATE) -> float:
         """Return the largest normalised excess of a reference over all bounds."""
@@ -308,11 +300,7 @@ class ReferenceCheck:
         """
         position, velocity, acceleration = (np.concatenate([motion[k] for motion in motions]) for k in range(3))
         rows, count = len(motions[0][0]), len(motions)
-        regressor_of = None if self.observation is None else self.observation.regressor
-        derivatives = position, velocity, acceleration, np.zeros_like(position)
-        motion = Motion(self.model, np.zeros(rows * count), derivatives, regressor_of)
-        excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints]) - self.broken
-        excess = excess.reshape(count, rows, -1)
+        excess = self._excess(position, velocity, acceleration, np.zeros_like(position)).reshape(count, rows, -1)
         added: Array = np.maximum((excess - np.maximum(excess[:, :1], 0.0)).max(axis=1), 0.0)
         return np.where(added > _ROUND_OFF, added, 0.0)
 

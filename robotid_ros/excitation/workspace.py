@@ -270,16 +270,16 @@ class PointBox:
         """Return the normalised excesses, shape (N, m), and their pull-back; see Constraint."""
         positions = []
         for link, point in self._points:
-            fixed = np.tile(point, (len(motion.t), 1))
+            fixed = np.tile(point, (len(motion), 1))
             positions.append(
                 motion.poses[:, link, :3, :3] @ point + motion.poses[:, link, :3, 3] if link >= 0 else fixed
             )
-        excess = np.empty((len(motion.t), len(self.bounds)))
+        excess = np.empty((len(motion), len(self.bounds)))
         for k, (bound, (index, axis)) in enumerate(zip(self.bounds, self._columns, strict=True)):
             excess[:, k] = bound.sign * (positions[index][:, axis] - bound.bound) / bound.scale
 
         def pullback(weights: Array, gradient: MotionGradient) -> None:
-            forces = np.zeros((len(self._points), len(motion.t), 3))
+            forces = np.zeros((len(self._points), len(motion), 3))
             for k, (bound, (index, axis)) in enumerate(zip(self.bounds, self._columns, strict=True)):
                 forces[index, :, axis] += weights[:, k] * bound.sign / bound.scale
             for (link, _), position, force in zip(self._points, positions, forces, strict=True):
@@ -316,10 +316,10 @@ class Clearance:
         them along the segments changes the distance in second order only.
         """
         if not self._pairs:
-            return np.empty((len(motion.t), 0)), lambda weights, gradient: None
+            return np.empty((len(motion), 0)), lambda weights, gradient: None
         ends = np.array([capsule_ends(motion.model, capsule, motion.poses) for capsule in self._capsules])
         left, right = (ends[[pair[side] for pair in self._pairs]] for side in (0, 1))
-        shape = (len(self._pairs), len(motion.t), 3)
+        shape = (len(self._pairs), len(motion), 3)
         segments = (part[:, end].reshape(-1, 3) for part in (left, right) for end in (0, 1))
         first, second = (points.reshape(shape) for points in closest_points(*segments))
         apart = first - second

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.arrays import Array, freeze_fields, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model.inertia import (
     inertia_matrix,
@@ -118,11 +118,9 @@ class RigidBody:
     checked: bool = True
 
     def __post_init__(self) -> None:
-        center = frozen_array(self.center_of_mass, 'center_of_mass', (3,), ModelError)
-        inertia = frozen_array(self.inertia, 'inertia', (3, 3), ModelError)
-        object.__setattr__(self, 'mass', float(frozen_array(self.mass, 'mass', (), ModelError)))
-        object.__setattr__(self, 'center_of_mass', center)
-        object.__setattr__(self, 'inertia', inertia)
+        freeze_fields(self, ModelError, {'mass': (), 'center_of_mass': (3,), 'inertia': (3, 3)})
+        object.__setattr__(self, 'mass', float(self.mass))
+        inertia = self.inertia
         if not self.checked:
             return
         if self.mass <= 0.0:

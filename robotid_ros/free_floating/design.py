@@ -9,7 +9,7 @@
 
 """Design of the joint trajectory from which the target is identified best."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -224,7 +224,7 @@ def design_excitation(
     assumed = [robot, *(robot.with_body(body) for body in alternatives)]
     for each in assumed:
         each.require_physical_body()
-    series = RestToRestSeries.of(origin, bounds, base_frequency=1.0 / period, harmonics=harmonics, samples=samples)
+    series = RestToRestSeries(origin, bounds, base_frequency=1.0 / period, harmonics=harmonics, samples=samples)
     starting = _FIRST_SIZE * np.random.default_rng(seed).standard_normal((starts, *series.shape))
     if not np.isfinite(predicted_conditions(robot, series.trajectory(starting[0]), samples)[1]):
         raise ExcitationError(
@@ -250,36 +250,28 @@ class _Objective:
     def minimise(self, starting: Array, progress: Progress | None) -> FourierTrajectory:
         """Return the best trajectory from the starting points, shape (k, n, 2 L - 2), until one attains the bound."""
         enough = _ENOUGH * _LEAST.get(self.criterion, -np.inf)
-        best, least = None, np.inf
+        best, least = self.series.trajectory(starting[0]), np.inf
         for tried, free in enumerate(starting):
             if progress is not None:
                 progress(tried / len(starting), f'starting point {tried + 1} of {len(starting)}')
-            for attempt in self._stages(free):
-                trajectory = self.series.trajectory(attempt)
+            for sharpness, iterations in _STAGES.get(self.criterion, _USUAL_STAGES):
+                found = minimize(
+                    self.value_and_gradient,
+                    free.ravel(),
+                    args=(sharpness,),
+                    jac=True,
+                    method='L-BFGS-B',
+                    options={'maxiter': iterations, 'maxcor': 30},
+                )
+                free = found.x.reshape(self.series.shape)
+                trajectory = self.series.trajectory(free)
                 grams = [_period_information(model, trajectory, len(self.series.time)) for model in self.models]
                 score = float(np.mean([measure_excitation(gram).value(self.criterion) for gram in grams]))
-                if best is None or score < least:
+                if score < least:
                     best, least = trajectory, score
                 if least <= enough:
-                    break
-            if least <= enough:
-                break
-        assert best is not None
+                    return best
         return best
-
-    def _stages(self, free: Array) -> Iterator[Array]:
-        """Yield better and better parameters from one starting point, by the smoothed criterion."""
-        for sharpness, iterations in _STAGES.get(self.criterion, _USUAL_STAGES):
-            found = minimize(
-                self.value_and_gradient,
-                free.ravel(),
-                args=(sharpness,),
-                jac=True,
-                method='L-BFGS-B',
-                options={'maxiter': iterations, 'maxcor': 30},
-            )
-            free = found.x.reshape(self.series.shape)
-            yield free
 
     def value_and_gradient(self, flat: Array, sharpness: float) -> tuple[float, Array]:
         """Return the objective and its exact gradient at free parameters, shape (n (2 L - 2),)."""
@@ -290,19 +282,16 @@ class _Objective:
         total, gradient = 0.0, np.zeros(self.series.shape)
         for model in self.models:
             motion, pull_back = last_body_motion(model, q, dq)
-            value, by_information = self._criterion(information(motion), sharpness)
+            gram = information(motion)
+            value, by_information = criterion_gradient(gram, self.criterion, sharpness)
+            if self.criterion == 'condition-scaled':
+                more, other = criterion_gradient(gram, 'd-optimal', sharpness)
+                value, by_information = value + _INFORMATION_WEIGHT * more, by_information + _INFORMATION_WEIGHT * other
             to_q, to_dq = pull_back(information_gradient(motion, by_information))
             total += value
             gradient += to_q.T @ self._position + to_dq.T @ self._velocity
         back = self.series.pull_back(free, factor, slope, gradient)
         return total / len(self.models), back.ravel() / len(self.models)
-
-    def _criterion(self, gram: Array, sharpness: float) -> tuple[float, Array]:
-        value, slope = criterion_gradient(gram, self.criterion, sharpness)
-        if self.criterion == 'condition-scaled':
-            more, other = criterion_gradient(gram, 'd-optimal', sharpness)
-            value, slope = value + _INFORMATION_WEIGHT * more, slope + _INFORMATION_WEIGHT * other
-        return value, slope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,13 +15,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
-from robotid_ros.errors import DataError, IdentificationError
+from robotid_ros.errors import IdentificationError
 from robotid_ros.excitation.criteria import condition_numbers
 from robotid_ros.free_floating.body import RigidBody, cross_matrix
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.regression import (
-    Estimate,
     Regression,
+    base_pose,
     body_regressor,
     convergence_history,
     residual_covariance,
@@ -31,7 +31,6 @@ from robotid_ros.free_floating.regression import (
 )
 from robotid_ros.free_floating.result import TargetIdentification
 from robotid_ros.free_floating.robot import FreeFloatingRobot
-from robotid_ros.model.transforms import rotation_of_quaternion
 
 Estimator: TypeAlias = Literal['weighted', 'ordinary', 'recursive']
 
@@ -92,38 +91,38 @@ def identify_target(
         raise IdentificationError(f"forgetting belongs to the recursive estimator; got it with '{estimator}'")
     stated = SensorNoise() if noise is None or not any(noise.to_dict().values()) else noise
     source, total = _momentum_setting(momentum, estimator)
+    transfer = None
     if source == 'estimated':
         body, total, transfer = _start_with_momentum(robot, measurement)
-        fit = _weighted_fit(robot.with_body(body), measurement, stated, total, transfer)
-        total = fit.unknowns[10:]
-    regression = target_regression(robot, measurement, total)
-    si, scaled = _require_rank(regression.A)
-    if estimator == 'recursive':
-        # seen from the end, forgetting is a weight that grows from sample to sample
-        weight = np.sqrt(forgetting ** np.arange(len(measurement))[::-1])
-        white = weight[:, None, None] * whitening_of(residual_covariance(robot, measurement, stated, total))
-        solution, _ = scaled_solution(white @ regression.A, (white @ regression.Y[..., None])[..., 0])
-        fit = Estimate(unknowns=solution, jacobian=regression.A, whitening=white)
-    elif source != 'estimated':
-        ordinary, _ = scaled_solution(regression.A, regression.Y)
-        fit = Estimate(unknowns=ordinary, jacobian=regression.A, whitening=None)
-        if estimator == 'weighted':
-            fit = _weighted_fit(robot.with_body(RigidBody.estimated(ordinary)), measurement, stated, total)
-    unknowns = fit.unknowns[:10]
+    else:
+        body = RigidBody.estimated(_ordinary_solution(target_regression(robot, measurement, total)))
+    # seen from the end, forgetting is a weight that grows from sample to sample
+    age = np.sqrt(forgetting ** np.arange(len(measurement))[::-1])[:, None, None]
+
+    def weigh(body: RigidBody, momentum: Array) -> Array:
+        if estimator == 'ordinary':
+            return np.broadcast_to(np.eye(6), (len(measurement), 6, 6))
+        assumed = robot if estimator == 'recursive' else robot.with_body(body)
+        return np.asarray(age * whitening_of(residual_covariance(assumed, measurement, stated, momentum)))
+
+    estimate, jacobian, weights, converged = _weighted_fit(robot, measurement, body, total, transfer, weigh)
+    unknowns, total = estimate[:10], total if transfer is None else estimate[10:]
     found = robot.with_body(RigidBody.estimated(unknowns))
     covariance = residual_covariance(found, measurement, stated, total)
     if source == 'zero':
         check_zero_momentum(found, measurement, covariance)
+    regression = target_regression(robot, measurement, total)
     residual = regression.A @ unknowns - regression.Y
     white = whitening_of(covariance) @ residual[..., None]
-    scale = float(np.sqrt(np.sum(white**2) / max(1, white.size - len(fit.unknowns))))
-    full = scale**2 * _estimate_covariance(fit, covariance)
+    scale = float(np.sqrt(np.sum(white**2) / max(1, white.size - len(estimate))))
+    full = scale**2 * _estimate_covariance(jacobian, weights, covariance)
+    si, scaled = _conditions(regression.A)
 
     def deviation(values: Callable[[FreeFloatingRobot], RigidBody]) -> Array:
         return _propagated(lambda x: values(robot.with_body(RigidBody.estimated(x))).values, unknowns, full[:10, :10])
 
     body_deviation = deviation(lambda each: each.body)
-    usable, reason = _judge(found.body, body_deviation, fit.converged, scale)
+    usable, reason = _judge(found.body, body_deviation, converged, scale)
     return TargetIdentification(
         robot_name=robot.arm.name,
         joint_names=robot.arm.joint_names,
@@ -141,7 +140,7 @@ def identify_target(
         momentum_deviation=np.sqrt(np.diag(full)[10:]) if source == 'estimated' else None,
         momentum_source=source,
         estimator=estimator,
-        history=convergence_history(measurement.time, regression.A, regression.Y, fit.whitening),
+        history=convergence_history(measurement.time, regression.A, regression.Y, weights),
         samples=len(measurement),
         usable=usable,
         reason=reason,
@@ -163,17 +162,21 @@ def _momentum_setting(momentum: str | Sequence[float] | Array, estimator: Estima
     return momentum, np.zeros(6)
 
 
-def _require_rank(A: Array) -> tuple[float, float]:
-    """Return the condition numbers in SI units and with scaled columns; refuse what determines fewer unknowns."""
+def _conditions(A: Array) -> tuple[float, float]:
+    """Return the condition numbers of rows (N, 6, 10), in SI units and with scaled columns."""
     stacked = A.reshape(-1, A.shape[2])
-    si, scaled = condition_numbers(stacked.T @ stacked)
-    if np.isfinite(scaled):
-        return si, scaled
-    _, rank = scaled_solution(A, np.zeros(A.shape[:2]))
-    raise IdentificationError(
-        f'the motion determines {min(rank, 9)} of the ten unknowns; at least three samples are needed, with '
-        'angular velocities of the last link about different axes: record more of the designed trajectory'
-    )
+    return condition_numbers(stacked.T @ stacked)
+
+
+def _ordinary_solution(regression: Regression) -> Array:
+    """Return the unknowns by plain least squares, shape (10,); refuse a motion that does not determine them."""
+    solution, rank = scaled_solution(regression.A, regression.Y)
+    if not np.isfinite(_conditions(regression.A)[1]):
+        raise IdentificationError(
+            f'the motion determines {min(rank, 9)} of the ten unknowns; at least three samples are needed, with '
+            'angular velocities of the last link about different axes: record more of the designed trajectory'
+        )
+    return solution
 
 
 def _start_with_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasurement) -> tuple[RigidBody, Array, Array]:
@@ -204,25 +207,35 @@ def _start_with_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasurem
 def _weighted_fit(
     robot: FreeFloatingRobot,
     measurement: FloatingMeasurement,
-    noise: SensorNoise,
+    body: RigidBody,
     momentum: Array,
-    transfer: Array | None = None,
-) -> Estimate:
-    """Estimate body n from ``robot.body`` on, by Gauss-Newton with weights from the estimate itself.
+    transfer: Array | None,
+    weigh: Callable[[RigidBody, Array], Array],
+) -> tuple[Array, Array, Array, bool]:
+    """Estimate body n by Gauss-Newton from a body on, with weights that may depend on the estimate itself.
 
     With ``transfer``, the derivative of the equations by the momentum, the momentum [P; L] [kg m/s, kg m^2/s] is
-    estimated too, and stands after the 10 unknowns. Only the ratios of the noise matter.
+    estimated too, and stands after the 10 unknowns.
+
+    Returns
+    -------
+    estimate : ndarray, shape (p,)
+    jacobian : ndarray, shape (N, 6, p)
+        Derivative of the residual A x - Y.
+    weights : ndarray, shape (N, 6, 6)
+        Left factors of each sample's rows, from ``weigh`` of body and momentum.
+    converged : bool
     """
-    estimate = robot.body.unknowns if transfer is None else np.concatenate([robot.body.unknowns, momentum])
+    estimate = body.unknowns if transfer is None else np.concatenate([body.unknowns, momentum])
     regression = target_regression(robot, measurement, momentum)
     converged = False
     for _ in range(_SWEEPS):
         body = RigidBody.estimated(estimate[:10])
         jacobian = regression.A if transfer is None else _jacobian(body, regression, transfer)
-        white = whitening_of(residual_covariance(robot.with_body(body), measurement, noise, momentum))
+        weights = weigh(body, momentum)
         residual = regression.Y - regression.A @ body.unknowns
-        step, _ = scaled_solution(white @ jacobian, (white @ residual[..., None])[..., 0])
-        columns = np.linalg.norm(white @ jacobian, axis=(0, 1))
+        step, _ = scaled_solution(weights @ jacobian, (weights @ residual[..., None])[..., 0])
+        columns = np.linalg.norm(weights @ jacobian, axis=(0, 1))
         estimate = estimate + step
         if np.abs(step * columns).max() <= 1e-12 * np.abs(estimate * columns).max():
             converged = True
@@ -230,7 +243,7 @@ def _weighted_fit(
         if transfer is not None:
             momentum = estimate[10:]
             regression = target_regression(robot, measurement, momentum)
-    return Estimate(unknowns=estimate, jacobian=jacobian, whitening=white, converged=converged)
+    return estimate, jacobian, weights, converged
 
 
 def _judge(body: RigidBody, deviation: Array, converged: bool, scale: float) -> tuple[bool, str]:
@@ -249,14 +262,13 @@ def _judge(body: RigidBody, deviation: Array, converged: bool, scale: float) -> 
     return True, ''
 
 
-def _estimate_covariance(fit: Estimate, covariance: Array) -> Array:
+def _estimate_covariance(jacobian: Array, weights: Array, covariance: Array) -> Array:
     """Return (J^T W J)^-1 J^T W S W J (J^T W J)^-1, valid for any W."""
-    whitening = fit.whitening
-    rows = fit.jacobian if whitening is None else whitening @ fit.jacobian
+    rows = weights @ jacobian
     scale = np.sqrt(np.sum(rows**2, axis=(0, 1)))
     scaled = rows / scale
     gain = np.linalg.inv(np.einsum('nki,nkj->ij', scaled, scaled))
-    spread = covariance if whitening is None else whitening @ covariance @ np.swapaxes(whitening, 1, 2)
+    spread = weights @ covariance @ np.swapaxes(weights, 1, 2)
     middle = np.einsum('nki,nkl,nlj->ij', scaled, spread, scaled, optimize=True)
     result: Array = gain @ middle @ gain / np.outer(scale, scale)
     return result
@@ -316,18 +328,15 @@ def check_zero_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasureme
 
 def _linear_system(robot: FreeFloatingRobot, measurement: FloatingMeasurement) -> tuple[Array, Array, Array]:
     """Return rows (N, 6, 10), transfer (N, 6, 6) and right (N, 6): rows @ [m, m c, I_p] - transfer @ [P; L] = right."""
-    if measurement.base_position is None or measurement.base_orientation is None:
-        raise DataError('estimating the momentum needs base/position and base/orientation; the measurement has neither')
+    position, rotation = base_pose(measurement)
     plain = target_regression(robot, measurement)
     momentum = plain.A[:, :3, 0]
     velocity, angular = -plain.Y[:, :3], -plain.Y[:, 3:]
     w = plain.A[:, 3, 4:7]
     rows = body_regressor(np.hstack([w, velocity]))
     rows[:, 3:, 1:4] *= -1.0
-    turn = np.swapaxes(rotation_of_quaternion(measurement.base_orientation) @ plain.rotation, 1, 2)
-    joint = measurement.base_position + np.einsum(
-        'nab,nb->na', rotation_of_quaternion(measurement.base_orientation), plain.origin
-    )
+    turn = np.swapaxes(rotation @ plain.rotation, 1, 2)
+    joint = position + np.einsum('nab,nb->na', rotation, plain.origin)
     transfer = np.zeros((len(w), 6, 6))
     transfer[:, :3, :3] = turn
     transfer[:, 3:, 3:] = turn

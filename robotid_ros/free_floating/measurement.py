@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from robotid_ros.arrays import Array, IntArray, frozen_array, require_names
+from robotid_ros.arrays import Array, IntArray, freeze_fields
 from robotid_ros.data.bag import Bag, read_bag
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash
@@ -92,27 +92,20 @@ class FloatingMeasurement:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        def put(name: str, shape: tuple[int | None, ...]) -> Array:
-            array = frozen_array(getattr(self, name), name, shape, DataError)
-            object.__setattr__(self, name, array)
-            return array
-
-        time = put('time', (None,))
+        freeze_fields(self, DataError, {'time': (None,)})
+        time = self.time
         if len(time) == 0:
             raise DataError('expected at least one sample, got none')
         if (np.diff(time) <= 0.0).any():
             k = int(np.argmax(np.diff(time) <= 0.0))
             raise DataError(f'time: expected increasing stamps, got {time[k]:g} s and then {time[k + 1]:g} s')
         count, n = len(time), len(self.joint_names)
-        put('q', (count, n))
-        put('dq', (count, n))
-        put('base_twist', (count, 6))
+        pose: dict[str, tuple[int, ...]] = {'base_position': (count, 3), 'base_orientation': (count, 4)}
+        freeze_fields(self, DataError, {'q': (count, n), 'dq': (count, n), 'base_twist': (count, 6), **pose})
         if (self.base_position is None) != (self.base_orientation is None):
             raise DataError('base pose: expected both position and orientation, or neither; got one of them')
-        if self.base_position is not None:
-            put('base_position', (count, 3))
-            quaternion = put('base_orientation', (count, 4))
-            length = np.linalg.norm(quaternion, axis=1)
+        if self.base_orientation is not None:
+            length = np.linalg.norm(self.base_orientation, axis=1)
             if np.abs(length - 1.0).max() > 1e-2:
                 k = int(np.argmax(np.abs(length - 1.0)))
                 raise DataError(f'base_orientation: expected unit quaternions, got one of length {length[k]:g}')
@@ -203,17 +196,13 @@ def read_measurement(path: str | Path, joint_names: tuple[str, ...]) -> Floating
     """
 
     def layout(names: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
-        pose = any(column in names for group in _POSE.values() for column in group)
-        signals = _signals(joint_names, pose=pose)
-        for group in signals.values():
-            require_names(group, names, 'signal', f"measurement '{path}'", DataError)
-        return signals
+        return _signals(joint_names, pose=any(column in names for group in _POSE.values() for column in group))
 
     source = Path(path).expanduser()
     if source.is_dir() or source.suffix in ('.mcap', '.db3', '.yaml'):
         return read_floating_bag(source, joint_names)
     with refusing(f"measurement '{path}'", DataError):
-        arrays = dict(read_table(source, layout).arrays)
+        arrays = dict(read_table(source, layout, what=f"measurement '{path}'").arrays)
         provenance = {'file': source.name, 'sha256': file_hash(source)}
         return FloatingMeasurement(
             joint_names=joint_names, time=arrays.pop('time')[:, 0], **arrays, provenance=provenance

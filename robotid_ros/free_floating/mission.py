@@ -113,7 +113,7 @@ def read_mission(path: str | Path | None = None) -> Mission:
         return _checked(content, name, file.parent)
 
 
-def _checked(content: Any, name: str, folder: Path | None) -> Mission:
+def _checked(content: Any, name: str, folder: Path) -> Mission:
     if not isinstance(content, Mapping):
         raise ModelError(f"mission file '{name}': expected {', '.join(_KEYS)}; got {type(content).__name__}")
     unknown = [str(key) for key in content if key not in _KEYS]
@@ -123,8 +123,9 @@ def _checked(content: Any, name: str, folder: Path | None) -> Mission:
         if key not in content:
             raise ModelError(f"mission file '{name}' lacks '{key}'")
     base = RigidBody.from_dict(content['base'], f'{name}: base') if 'base' in content else None
+    beside = folder / str(content['robot'])
     robot = FreeFloatingRobot.from_urdf(
-        _urdf(str(content['robot']), folder),
+        arm_description(beside if beside.is_file() else str(content['robot'])),
         base=base,
         target=RigidBody.from_dict(content['prior'], f'{name}: prior'),
         tip=content.get('tip'),
@@ -141,12 +142,6 @@ def _checked(content: Any, name: str, folder: Path | None) -> Mission:
         noise=SensorNoise.from_dict(content.get('noise', {})),
         **{item.name: content[item.name] for item in settings_of(Mission) if item.name in content},
     )
-
-
-def _urdf(robot: str, folder: Path | None) -> str:
-    """Return the URDF's text: beside the mission file, where the name says, or packaged."""
-    beside = None if folder is None else folder / robot
-    return arm_description(beside if beside is not None and beside.is_file() else robot)
 
 
 def _limits(robot: FreeFloatingRobot, content: Any, start: Array, name: str) -> JointLimits:

@@ -37,7 +37,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.excitation.criteria import condition_numbers
 from robotid_ros.free_floating.body import cross, cross_matrix
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
-from robotid_ros.free_floating.robot import FreeFloatingRobot, MomentumMap, momentum_map
+from robotid_ros.free_floating.robot import FreeFloatingRobot, MomentumMap, momentum_in_base, momentum_map
 from robotid_ros.model.transforms import rotation_of_quaternion
 
 
@@ -109,48 +109,19 @@ class Regression:
     origin: Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """An estimate and the weights it was made with.
-
-    Attributes
-    ----------
-    unknowns : ndarray, shape (p,)
-        The 10 of body n; where the momentum was estimated too, its 6 components after them.
-    jacobian : ndarray, shape (N, 6, p)
-        Derivative of the residual A x - Y.
-    whitening : ndarray, shape (N, 6, 6), or None
-        Left factors of each sample's rows; None where all rows count alike.
-    converged : bool
-    """
-
-    unknowns: Array
-    jacobian: Array
-    whitening: Array | None
-    converged: bool = True
-
-
-def momentum_in_base(measurement: FloatingMeasurement, momentum: Array) -> Array:
-    """Return a constant momentum [P; L] about the base origin, along the base's axes at each sample, shape (N, 6).
-
-    ``momentum``, shape (6,), is that of the whole system about the inertial origin, in the inertial frame.
+def base_pose(measurement: FloatingMeasurement) -> tuple[Array, Array]:
+    """Return the base's position (N, 3) and rotation (N, 3, 3), which momentum other than zero needs.
 
     Raises
     ------
     DataError
-        If the base pose was not measured.
+        If they were not measured.
     """
     if measurement.base_position is None or measurement.base_orientation is None:
         raise DataError(
             'momentum other than zero needs the base pose; the measurement has no base/position and base/orientation'
         )
-    rotation = rotation_of_quaternion(measurement.base_orientation)
-    linear = momentum[:3]
-    angular = momentum[3:] - cross(measurement.base_position, linear)
-    turned: Array = np.concatenate(
-        [np.einsum('nba,b->na', rotation, linear), np.einsum('nba,nb->na', rotation, angular)], axis=1
-    )
-    return turned
+    return measurement.base_position, rotation_of_quaternion(measurement.base_orientation)
 
 
 def target_regression(
@@ -175,7 +146,7 @@ def target_regression(
     maps = momentum_map(robot.arm.with_inertial(known), measurement.q)
     rest = maps.momentum(measurement.base_twist, measurement.dq)
     if momentum is not None and np.any(momentum):
-        rest = rest - momentum_in_base(measurement, momentum)
+        rest = rest - momentum_in_base(momentum, *base_pose(measurement))
     last = maps.link_twists(measurement.base_twist, measurement.dq)[:, -1]
     rotation, origin = maps.poses[:, -1, :3, :3], maps.poses[:, -1, :3, 3]
     velocity = last[:, :3] + cross(last[:, 3:], origin)
@@ -224,12 +195,12 @@ def _noise_of_momentum(
     parts = [maps.base * twist, maps.joints * noise.joint_velocity]
     if noise.joint_position > 0.0:
         parts.append(maps.position_derivative(measurement.base_twist, measurement.dq) * noise.joint_position)
-    if momentum is not None and np.any(momentum) and measurement.base_orientation is not None:
-        seen = momentum_in_base(measurement, momentum)
+    if momentum is not None and np.any(momentum):
+        position, rotation = base_pose(measurement)
+        seen = momentum_in_base(momentum, position, rotation)
         turned = np.concatenate([cross_matrix(seen[:, :3]), cross_matrix(seen[:, 3:])], axis=1)
         moved = np.zeros_like(turned)
-        rotation = np.swapaxes(rotation_of_quaternion(measurement.base_orientation), 1, 2)
-        moved[:, 3:] = rotation @ cross_matrix(momentum[None, :3])
+        moved[:, 3:] = np.swapaxes(rotation, 1, 2) @ cross_matrix(momentum[None, :3])
         parts += [turned * noise.base_orientation, moved * noise.base_position]
     root = np.concatenate(parts, axis=2)
     covariance: Array = root @ np.swapaxes(root, 1, 2)

@@ -14,10 +14,8 @@ scale factor per joint: all trajectories of a joint with given ends form a linea
 towards zero moves it away from every bound.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from scipy.linalg import null_space
+from scipy.linalg import block_diag, null_space
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
@@ -28,105 +26,78 @@ _NORM = 60  # order of the norm: above the largest ratio by at most 10 % on 300 
 _CORNER = 8  # sharpness of the transition to the bounds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RestToRestSeries:
-    """All Fourier series of a period that begin and end at rest in a given position.
+    """All Fourier series of a period that begin and end at rest in a given position, within limits.
 
     With w = 2 pi base_frequency, dq(0) = sum a_l = 0, ddq(0) = w sum l b_l = 0 and q(0) = start gives
     offset = start + sum b_l / (l w); the rest is spanned by an orthonormal basis of 2 L - 2 columns.
 
-    Attributes
+    The bounds are tightened by cos(pi L / N): a trigonometric polynomial of degree L that keeps this
+    bound on N equidistant points keeps the original one everywhere (Ehlich and Zeller,
+    Mathematische Zeitschrift 86, 1964).
+
+    Parameters
     ----------
     start : ndarray, shape (n,)
         Position at the start and the end [rad or m].
+    limits : JointLimits
     base_frequency : float
         [Hz]
+    harmonics : int
+        L
+    samples : int
+        N, of one period.
+
+    Attributes
+    ----------
     time : ndarray, shape (N,)
         The grid, one period [s].
-    elimination : ndarray, shape (2 L + 1, 2 L - 2)
-        From free parameters to [a_1..a_L, b_1..b_L, offset - start].
     q, dq, ddq : ndarray, shape (N, 2 L - 2)
         Basis at the grid: position relative to the start, velocity, acceleration.
-    above, below : ndarray, shape (n,)
-        Distance from the start to the upper and lower limit [rad or m]; infinite where there is none.
-    velocity, acceleration : ndarray, shape (n,)
-        Bounds.
+
+    Raises
+    ------
+    ExcitationError
+        If there are fewer than 2 harmonics or 200 samples, or the start is not inside the limits.
     """
 
-    start: Array
-    base_frequency: float
-    time: Array
-    elimination: Array
-    q: Array
-    dq: Array
-    ddq: Array
-    above: Array
-    below: Array
-    velocity: Array
-    acceleration: Array
-
-    @classmethod
-    def of(
-        cls, start: Array, limits: JointLimits, *, base_frequency: float, harmonics: int, samples: int
-    ) -> 'RestToRestSeries':
-        """Return the space of trajectories within limits, on N samples of a period 1/base_frequency [Hz].
-
-        The bounds are tightened by cos(pi L / N): a trigonometric polynomial of degree L that keeps this
-        bound on N equidistant points keeps the original one everywhere (Ehlich and Zeller,
-        Mathematische Zeitschrift 86, 1964).
-
-        Raises
-        ------
-        ExcitationError
-            If there are fewer than 2 harmonics or 200 samples, or the start is not inside the limits.
-        """
+    def __init__(
+        self, start: Array, limits: JointLimits, *, base_frequency: float, harmonics: int, samples: int
+    ) -> None:
         if harmonics < 2:
             raise ExcitationError(f'harmonics: expected at least 2, which end conditions need; got {harmonics}')
         if samples < 200 or samples < 8 * harmonics:
             raise ExcitationError(
                 f'samples: expected at least {max(200, 8 * harmonics)} points per period, got {samples}'
             )
-        time = np.arange(samples) / (samples * base_frequency)
+        self.start, self.base_frequency = start, base_frequency
+        self.time = np.arange(samples) / (samples * base_frequency)
         order = np.arange(1, harmonics + 1, dtype=float)
-        sines = null_space(np.ones((1, harmonics)))
-        cosines = null_space(order[None])
-        free = harmonics - 1
-        elimination = np.zeros((2 * harmonics + 1, 2 * free))
-        elimination[:harmonics, :free] = sines
-        elimination[harmonics:-1, free:] = cosines
-        elimination[-1, free:] = (1.0 / (2.0 * np.pi * base_frequency * order)) @ cosines
-        phi, dphi, ddphi, _ = fourier_basis(time, harmonics, base_frequency)
+        # Sines and cosines apart: random starts in a basis that mixes them serve wrong priors worse.
+        sines, cosines = null_space(np.ones((1, harmonics))), null_space(order[None])
+        offset = (1.0 / (2.0 * np.pi * base_frequency * order)) @ cosines
+        self._free = np.vstack([block_diag(sines, cosines), np.concatenate([np.zeros(harmonics - 1), offset])])
+        bases = fourier_basis(self.time, harmonics, base_frequency)
+        self.q, self.dq, self.ddq = (basis @ self._free for basis in bases[:3])
         tight = float(np.cos(np.pi * harmonics / samples))
         bounded = np.isfinite(limits.lower) & np.isfinite(limits.upper)
         middle = np.where(
             bounded, 0.5 * (np.where(bounded, limits.lower, 0.0) + np.where(bounded, limits.upper, 0.0)), start
         )
-        above = middle + tight * (limits.upper - middle) - start
-        below = start - middle + tight * (middle - limits.lower)
-        if not (above > 0.0).all() or not (below > 0.0).all():
-            k = int(np.argmin(np.minimum(above, below)))
+        self._above = middle + tight * (limits.upper - middle) - start
+        self._below = start - middle + tight * (middle - limits.lower)
+        if not (self._above > 0.0).all() or not (self._below > 0.0).all():
+            k = int(np.argmin(np.minimum(self._above, self._below)))
             raise ExcitationError(
                 f'start of joint {k + 1}: expected a position inside its limits '
                 f'{limits.lower[k]:g} .. {limits.upper[k]:g}, got {start[k]:g}'
             )
-        return cls(
-            start=start,
-            base_frequency=base_frequency,
-            time=time,
-            elimination=elimination,
-            q=phi @ elimination,
-            dq=dphi @ elimination,
-            ddq=ddphi @ elimination,
-            above=above,
-            below=below,
-            velocity=tight * limits.velocity,
-            acceleration=tight * limits.acceleration,
-        )
+        self._velocity, self._acceleration = tight * limits.velocity, tight * limits.acceleration
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of joints, and of free parameters of each."""
-        return len(self.start), self.elimination.shape[1]
+        return len(self.start), self._free.shape[1]
 
     def _gauge(self, free: Array) -> tuple[Array, Array]:
         """Return the reach of each joint relative to its bounds, and the derivative, shapes (n,), (n, 2 L - 2).
@@ -134,9 +105,9 @@ class RestToRestSeries:
         A p-norm over the grid, never less than the largest ratio.
         """
         position = self.q @ free.T
-        room = np.where(position > 0.0, self.above, self.below)
+        room = np.where(position > 0.0, self._above, self._below)
         ratio = np.concatenate(
-            [position / room, self.dq @ free.T / self.velocity, self.ddq @ free.T / self.acceleration]
+            [position / room, self.dq @ free.T / self._velocity, self.ddq @ free.T / self._acceleration]
         )
         largest = np.maximum(np.abs(ratio).max(axis=0), 1e-300)
         relative = np.abs(ratio) / largest
@@ -144,7 +115,9 @@ class RestToRestSeries:
         slope = relative ** (_NORM - 1) * np.sign(ratio) * total ** (1.0 / _NORM - 1.0)
         first, second, third = np.split(slope, 3)
         derivative = (
-            (first / room).T @ self.q + (second / self.velocity).T @ self.dq + (third / self.acceleration).T @ self.ddq
+            (first / room).T @ self.q
+            + (second / self._velocity).T @ self.dq
+            + (third / self._acceleration).T @ self.ddq
         )
         return largest * total ** (1.0 / _NORM), derivative
 
@@ -178,6 +151,6 @@ class RestToRestSeries:
     def trajectory(self, free: Array) -> FourierTrajectory:
         """Return the bounded trajectory of free parameters, shape (n, 2 L - 2)."""
         bounded, _, _ = self.bounded(free)
-        coefficients = bounded @ self.elimination.T
+        coefficients = bounded @ self._free.T
         coefficients[:, -1] += self.start
         return FourierTrajectory.from_coefficients(coefficients, self.base_frequency)

@@ -240,6 +240,20 @@ class MomentumMap:
         return gradient_q @ self.model.coupling, gradient_dq @ self.model.coupling
 
 
+def momentum_in_base(momentum: Array, position: Array, rotation: Array) -> Array:
+    """Return a constant momentum [P; L] about the base origin, along the base's axes at each sample, shape (N, 6).
+
+    ``momentum``, shape (6,), is that of the whole system about the inertial origin, in the inertial frame, as are the
+    base's positions (N, 3) and rotations (N, 3, 3).
+    """
+    linear = momentum[:3]
+    angular = momentum[3:] - cross(position, linear)
+    turned: Array = np.concatenate(
+        [np.einsum('nba,b->na', rotation, linear), np.einsum('nba,nb->na', rotation, angular)], axis=1
+    )
+    return turned
+
+
 def momentum_map(model: RobotModel, q: Array) -> MomentumMap:
     """Return the momentum map of a floating arm at joint positions (N, n) [rad or m].
 
