@@ -288,4 +288,3 @@ def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Deci
         ),
     )
     return bandwidth, decision
-
