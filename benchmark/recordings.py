@@ -186,13 +186,13 @@ def figaroh_rmse(urdf: Path, training: Dataset, held_out: Dataset) -> tuple[str,
     given = {name: getattr(training, name) for name in ('time', 'q', 'dq', 'ddq')}
     given |= {f'validation_{name}': getattr(held_out, name) for name in ('q', 'dq', 'ddq')}
     given['tau'] = training.tau_filtered if training.tau_filtered.size else training.tau
-    text = _bare(urdf, training.joint_names)
+    text = bare(urdf, training.joint_names)
     found = anchor.run('figaroh_identification.identify', **given, urdf=text, rate=float(training.rate))
     return found['name'], np.sqrt(np.mean((found['torque'] - held_out.tau) ** 2, axis=0))
 
 
-def _bare(urdf: Path, joints: tuple[str, ...]) -> str:
-    """Return a description without shapes, whose meshes nobody has, and with all other joints held."""
+def bare(urdf: Path, joints: tuple[str, ...]) -> str:
+    """Return a description without shapes, whose meshes nobody has, one angle a joint, all other joints held."""
     root = ElementTree.parse(urdf).getroot()
     for link in root.iter('link'):
         for shape in [part for part in link if part.tag in ('visual', 'collision')]:
@@ -200,6 +200,11 @@ def _bare(urdf: Path, joints: tuple[str, ...]) -> str:
     for joint in root.iter('joint'):
         if 'type' in joint.attrib and joint.get('name') not in joints:
             joint.set('type', 'fixed')
+        if joint.get('type') == 'continuous':  # two coordinates there, sine and cosine
+            joint.set('type', 'revolute')
+            for limit in joint.findall('limit'):
+                joint.remove(limit)
+            ElementTree.SubElement(joint, 'limit', lower='-1000', upper='1000', velocity='100', effort='10000')
     return ElementTree.tostring(root, encoding='unicode')
 
 

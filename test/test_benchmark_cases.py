@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from benchmark.cases import SOURCES, CaseError, make, table_urdf
+from benchmark.recordings import bare
 from robotid_ros.data import read_recording
 
 ADDRESS = 'https://host.invalid/owner/name'
@@ -126,6 +127,15 @@ def test_the_description_of_a_table_stands_where_the_table_says(convention: str)
             else:  # the axis about which the row turns, and a point of it
                 np.testing.assert_allclose(found[:3, 2], joint[:3, 2], atol=1e-9)
                 np.testing.assert_allclose(np.cross(found[:3, 3] - joint[:3, 3], joint[:3, 2]), 0.0, atol=1e-9)
+
+
+def test_figaroh_gets_one_coordinate_for_each_joint_and_none_for_others(tmp_path: Path) -> None:
+    pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
+    path = tmp_path / 'arm.urdf'
+    path.write_text(ElementTree.tostring(table_urdf('arm', ('one', 'two'), TABLE), encoding='unicode'))
+    assert pinocchio.buildModelFromXML(path.read_text()).nq == 4
+    assert pinocchio.buildModelFromXML(bare(path, ('one', 'two'))).nq == 2
+    assert pinocchio.buildModelFromXML(bare(path, ('two',))).nq == 1
 
 
 def test_a_mount_and_a_world_that_nobody_declares(clones: Path, tmp_path: Path) -> None:
