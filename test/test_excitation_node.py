@@ -444,6 +444,33 @@ def test_a_recorder_that_is_killed_ends_the_run(user, recorder):
     assert_at_rest_within_limits(user)
 
 
+def test_a_recorder_that_is_killed_is_missed_though_its_words_go_on(user, recorder):
+    """Silence is not what tells: another publisher repeats what it said."""
+    last = DiagnosticStatus(values=[KeyValue(key='state', value='recording')])
+    statuses = user.node.create_publisher(DiagnosticStatus, '/recorder/status', 10)
+    beat = user.node.create_timer(0.1, lambda: statuses.publish(last))
+    try:
+        recorder.signal(signal.SIGKILL)
+        user.until_state('stopped')
+        assert user.text.startswith('stopped: the recorder is gone: nothing is recorded any more'), user.text
+    finally:
+        user.node.destroy_timer(beat)
+        user.node.destroy_publisher(statuses)
+    assert_at_rest_within_limits(user)
+
+
+def test_a_recorder_that_lives_and_says_nothing_more_is_gone(user):
+    statuses = user.node.create_publisher(DiagnosticStatus, '/recorder/status', 10)
+    try:
+        start(user)
+        statuses.publish(DiagnosticStatus(values=[KeyValue(key='state', value='recording')]))
+        user.until_state('stopped')
+        assert user.text.startswith('stopped: the recorder is gone: nothing is recorded any more'), user.text
+    finally:
+        user.node.destroy_publisher(statuses)
+    assert_at_rest_within_limits(user)
+
+
 def test_a_recorder_that_is_told_to_stop_ends_the_run(user, recorder):
     answer = user.call('/recorder/stop')
     assert answer.success, answer.message
