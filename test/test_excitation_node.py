@@ -459,6 +459,21 @@ def test_a_recorder_that_is_killed_is_missed_though_its_words_go_on(user, record
     assert_at_rest_within_limits(user)
 
 
+def test_a_start_is_refused_where_the_recorder_was_killed(user, recorder):
+    """The graph shows what it subscribed to for 20 s yet."""
+    recorder.signal(signal.SIGKILL)
+    user.until_state('stopped')
+    user.set(start_anyway=[name for name in ANYWAY if name != 'no_recorder'])
+    user.node.destroy_subscription(user.reference_subscription)
+    try:
+        answer = user.call('/excitation/start')
+    finally:
+        user.follow_reference()
+        user.set(start_anyway=ANYWAY)
+    assert not answer.success
+    assert 'nobody records' in answer.message, answer.message
+
+
 def test_a_recorder_that_lives_and_says_nothing_more_is_gone(user):
     statuses = user.node.create_publisher(DiagnosticStatus, '/recorder/status', 10)
     try:

@@ -150,7 +150,8 @@ class Surroundings:
         self._over = 1.0
         self.scaling_sight: Sight | None = None
         self._recorder: DiagnosticStatus | None = None
-        self._dead = False
+        self._missed = self.recorder_died = False
+        """The process of the recorder is no more, and what it subscribed to seems to be there for a while yet."""
         self._heard = self._begun = self._looked = -float('inf')
         self._inactive = ''
         node.create_subscription(DiagnosticStatus, 'recorder/status', self._on_recorder, 10)
@@ -180,7 +181,8 @@ class Surroundings:
         self._recorder, self._heard = message, time.monotonic()
 
     def _on_life(self, change: Any) -> None:
-        self._dead = change.alive_count == 0
+        self.recorder_died = change.alive_count == 0 < change.not_alive_count
+        self._missed = self._missed or self.recorder_died
 
     def _on_scaling(self, message: Float64) -> None:
         if self.scaling_sight is not None:
@@ -228,7 +230,9 @@ class Surroundings:
     def begin(self, over: float, *, recorded: bool) -> list[Sight]:
         """Return the sights of a run, counted ``over`` a time [s]; where ``recorded``, somebody takes the reference."""
         self._begun = self._looked = time.monotonic()
-        self._recorded = recorded
+        self._recorded, self._missed = recorded, False
+        if self.recorder_died:
+            self._recorder = None  # before this run, which was allowed to do without
         self.scaling_sight = Sight('messages of the speed scaling', over) if self._scaling_topic else None
         return [] if self.scaling_sight is None else [self.scaling_sight]
 
@@ -255,7 +259,7 @@ class Surroundings:
         status = self._recorder
         if status is None or self._heard < self._begun - _SILENT:
             return ''  # none has said anything in this run
-        if self._dead or now - self._heard > _SILENT:
+        if self._missed or now - self._heard > _SILENT:
             return 'the recorder is gone: nothing is recorded any more'
         values = {item.key: item.value for item in status.values}
         if values.get('refusal'):
