@@ -388,6 +388,11 @@ class Row:
     clear: str = ''
     status: str = ''
 
+    @property
+    def failed(self) -> bool:
+        """Whether the fault never came, or the arm broke a limit of place."""
+        return not self.way or self.clear.startswith('-')
+
     def __str__(self) -> str:
         acceleration, step = self.reference
         reference = f'{acceleration} of the limit, step {step} mrad' if acceleration else ''
@@ -582,6 +587,7 @@ def run_all(
                         try:
                             rows[name] = _row(stack, name, inject, rng)
                             print(rows[name], flush=True)
+                            wrong += rows[name].failed
                         except (TimeoutError, AssertionError, RuntimeError) as cause:
                             wrong += 1
                             print(f'| {name} | failed: {cause} | | | | | |', flush=True)

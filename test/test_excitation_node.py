@@ -444,6 +444,48 @@ def test_a_recorder_that_is_killed_ends_the_run(user, recorder):
     assert_at_rest_within_limits(user)
 
 
+def test_a_recorder_that_is_killed_is_missed_though_its_words_go_on(user, recorder):
+    """Silence is not what tells: another publisher repeats what it said."""
+    last = DiagnosticStatus(values=[KeyValue(key='state', value='recording')])
+    statuses = user.node.create_publisher(DiagnosticStatus, '/recorder/status', 10)
+    beat = user.node.create_timer(0.1, lambda: statuses.publish(last))
+    try:
+        recorder.signal(signal.SIGKILL)
+        user.until_state('stopped')
+        assert user.text.startswith('stopped: the recorder is gone: nothing is recorded any more'), user.text
+    finally:
+        user.node.destroy_timer(beat)
+        user.node.destroy_publisher(statuses)
+    assert_at_rest_within_limits(user)
+
+
+def test_a_start_is_refused_where_the_recorder_was_killed(user, recorder):
+    """The graph shows what it subscribed to for 20 s yet."""
+    recorder.signal(signal.SIGKILL)
+    user.until_state('stopped')
+    user.set(start_anyway=[name for name in ANYWAY if name != 'no_recorder'])
+    user.node.destroy_subscription(user.reference_subscription)
+    try:
+        answer = user.call('/excitation/start')
+    finally:
+        user.follow_reference()
+        user.set(start_anyway=ANYWAY)
+    assert not answer.success
+    assert 'nobody records' in answer.message, answer.message
+
+
+def test_a_recorder_that_lives_and_says_nothing_more_is_gone(user):
+    statuses = user.node.create_publisher(DiagnosticStatus, '/recorder/status', 10)
+    try:
+        start(user)
+        statuses.publish(DiagnosticStatus(values=[KeyValue(key='state', value='recording')]))
+        user.until_state('stopped')
+        assert user.text.startswith('stopped: the recorder is gone: nothing is recorded any more'), user.text
+    finally:
+        user.node.destroy_publisher(statuses)
+    assert_at_rest_within_limits(user)
+
+
 def test_a_recorder_that_is_told_to_stop_ends_the_run(user, recorder):
     answer = user.call('/recorder/stop')
     assert answer.success, answer.message

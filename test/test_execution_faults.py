@@ -78,6 +78,27 @@ def test_a_velocity_that_is_told_wrong_now_and_then_stops_nothing(seed, mode):
     assert run.supervisor.state is State.RESTED
 
 
+@pytest.mark.parametrize('factor', [-3.0, 4.0])
+@pytest.mark.parametrize('since', [0.1, 0.6])
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_a_velocity_that_stands_alone_after_a_gap_neither_bends_a_stop_nor_repeats_it(mode, since, factor):
+    """At 3 Hz the one reading may be that of a wrong cycle, before the stop or after it."""
+    for moment in MOMENT + np.array([0.0, 0.4, 0.8, 1.2]):
+        said = [moment]
+
+        def change(position, velocity, clock, moment=moment, said=said):
+            if clock - EPOCH - said[-1] < 0.33:
+                return None
+            said.append(clock - EPOCH)
+            return position, velocity * (factor if said[-1] > moment + since else 1.0), None, clock
+
+        run = loop(mode, shown=lies(change, moment)).run()
+        assert run.reason.startswith('the joint states cannot be watched'), run.reason
+        assert run.supervisor.stops == 1
+        assert run.last_motion() < run.stopped_at + 1.1
+        assert_within_limits(run, moment)
+
+
 @settings(deadline=None, max_examples=5)
 @given(seed=st.integers(0, 10**6), mode=modes, feedback=st.booleans())
 def test_joint_states_that_are_lost_in_bursts_stop_nothing_where_they_may_miss(seed, mode, feedback):

@@ -72,6 +72,8 @@ class Belief:
         self._time, self._came = np.full(n, -np.inf), np.full(n, -np.inf)
         self.motion, self.place_time = JointMotion(position=np.zeros(n), velocity=np.zeros(n)), -np.inf
         """What was believed of all joints at one moment, and when that was [s]."""
+        self.alone = True
+        """Its velocities could not be compared with what the places moved by: nothing was seen shortly before."""
         self._seen: deque[tuple[float, Array, BoolArray]] = deque()
         self._unsound = -np.inf
         self.shown_speed = np.zeros(n)
@@ -118,6 +120,7 @@ class Belief:
         self._came = np.where(good, now, self._came)
         if good.all():
             self.motion, self.place_time = JointMotion(position=self._place, velocity=self._velocity), time
+            self.alone = over > 2.0 * _SLOPE
         else:
             self._unsound = max(self._unsound, time)
         problem = self._problem(position, velocity, read, possible, jump)

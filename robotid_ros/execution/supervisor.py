@@ -306,7 +306,8 @@ class Supervisor:
         # On its path, the arm has missed the stop. Elsewhere, a joint that only seems to move would be led on and on.
         missed = self.following.path_place() is not None
         belief = self.following.belief
-        if not self._moves_on(time, np.abs(belief.motion.velocity) if missed else belief.shown_speed):
+        told = missed and not belief.alone
+        if not self._moves_on(time, np.abs(belief.motion.velocity) if told else belief.shown_speed):
             return []
         return [self._stop_order(time, now)] if missed or not self._planned(time).breaks else []
 
@@ -374,6 +375,12 @@ class Supervisor:
         path = None
         if near is not None:
             seen = following.reference(time - age - near)
+            if belief.alone:
+                # One reading after a gap: its places may tell that joints are on their path, velocities alone nothing.
+                placed = np.abs(motion.position - seen.position) <= self.config.path_distance
+                motion = JointMotion(
+                    position=motion.position, velocity=np.where(placed, seen.velocity, motion.velocity)
+                )
             along = np.abs(motion.velocity - seen.velocity) <= _SLACK + _SLACK_RELATIVE * np.abs(seen.velocity)
             led = [following.reference(time - near + step) for step in steps]
             path = PathPlace(reference=reference, time=time - near + 0.5 * latency, along=along)

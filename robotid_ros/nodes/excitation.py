@@ -111,7 +111,10 @@ class ExcitationNode(Node):
         )
         # the robot configuration's topic is the same parameter
         scaling = self._config.speed_scaling_topic or None
-        self._checks = StartChecks(self, self._worker, self._commanders, scaling, self._robot)
+        self._checks = StartChecks(
+            self, self._worker, self._commanders, scaling, self._robot,
+            lambda: self._driver.surroundings.recorder_died,
+        )  # fmt: skip
         if self._config.urdf_file:
             self._take_description(self._config.urdf_file)
         else:

@@ -24,8 +24,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
+from rclpy.qos import LivelinessPolicy, QoSProfile
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 
@@ -36,6 +37,15 @@ from robotid_ros.excitation.pose_tour import PoseTour
 from robotid_ros.nodes.runtime import SimulatedTime, steady_timer
 
 Result = TypeVar('Result')
+
+ALIVE = QoSProfile(
+    depth=10, liveliness=LivelinessPolicy.AUTOMATIC, liveliness_lease_duration=Duration(seconds=2.0)
+)  # fmt: skip
+"""For the status of a process that must be missed soon when it is killed.
+
+The middleware says from a thread of its own that the process lives, so a busy one is not taken for a dead one. A
+reader that asks for this hears only of publishers that offer it.
+"""
 
 _ATTEMPTS = 20
 # Marks that are searched for in the serialised template, so that nothing here has to know the

@@ -54,7 +54,7 @@ from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.capture import Capture
 from robotid_ros.nodes.conversions import LATCHED, average_frame, reliability_of, trajectory_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.publishing import Status, publish
+from robotid_ros.nodes.publishing import ALIVE, Status, publish
 from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, stated, storage_refusal
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node, steady_timer
 from robotid_ros.signals.late_stamps import late_stamps_remark
@@ -158,7 +158,7 @@ class Recorder(Node):
         self._current = self.create_publisher(JointTrajectory, '~/averaged_current', LATCHED)
         self._friction = self.create_publisher(JointTrajectory, '~/friction', LATCHED)
         self._noise = self.create_publisher(JointState, '~/noise', LATCHED)
-        self._status = Status(self, 10)
+        self._status = Status(self, ALIVE)
         self.create_subscription(JointTrajectory, REFERENCE, self._receive_reference, LATCHED, raw=True)
         self._stated = config
         self._configuration: Publisher | None = None

@@ -14,6 +14,7 @@ Each reason is one line and has a name. A reason whose name is in the parameter 
 
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -51,7 +52,7 @@ class StartChecks:
     """Looks at the graph, the joint states and the settings before an arm is moved.
 
     A topic of the speed scaling (``std_msgs/Float64``) has to be alive. The robot configuration says what the efforts
-    of the joint states are.
+    of the joint states are. ``recorder_died`` returns whether a recorder that seems to be there is no more.
     """
 
     def __init__(
@@ -61,8 +62,9 @@ class StartChecks:
         commanders: Commanders,
         speed_scaling_topic: str | None,
         robot: RobotConfig | None = None,
+        recorder_died: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._robot = robot
+        self._robot, self._recorder_died = robot, recorder_died
         self._node, self._worker, self._commanders = node, worker, commanders
         self._scaling_topic = speed_scaling_topic
         self._scaling = threading.Event()
@@ -140,13 +142,16 @@ class StartChecks:
         if self._scaling_topic and 'silent_speed_scaling' not in start.start_anyway:
             self._scaling.wait(max(0.0, begun + _PATIENCE - time.monotonic()))
         if 'no_recorder' not in start.start_anyway:
-            while not self._node.count_subscribers(_REFERENCE) and time.monotonic() < begun + _PATIENCE:
+            while not self._records() and time.monotonic() < begun + _PATIENCE:
                 time.sleep(0.05)
+
+    def _records(self) -> bool:
+        return self._node.count_subscribers(_REFERENCE) > 0 and not self._recorder_died()
 
     def _recording_reasons(self, model: RobotModel, start: StartConfig) -> dict[str, str]:
         reasons: dict[str, str] = {}
         joints = model.joint_names
-        if not self._node.count_subscribers(_REFERENCE):
+        if not self._records():
             reasons['no_recorder'] = (
                 f'nobody records: no recorder takes {self._node.resolve_topic_name(_REFERENCE)}; start the recorder'
             )

@@ -12,6 +12,7 @@
 import os
 import time
 from collections.abc import Callable
+from typing import Any
 from uuid import uuid4
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -24,14 +25,14 @@ from std_msgs.msg import Bool, Float64, String
 from robotid_ros.errors import ExcitationError
 from robotid_ros.execution.sight import Sight
 from robotid_ros.nodes.conversions import LATCHED, node_names
-from robotid_ros.nodes.publishing import publish
+from robotid_ros.nodes.publishing import ALIVE, publish
 
 _EVERY_CLAIM = QoSProfile(history=HistoryPolicy.KEEP_ALL, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """A reader that keeps the last one only would keep its own node's, and lose that of the node that was here before."""
 _PERIOD = 0.2
 """How often the graph is looked at [s]."""
 _SILENT = 5.0
-"""How long a recorder may say nothing [s]: it speaks every second, and a busy machine may hold it up."""
+"""How long a recorder that lives may say nothing [s]: it speaks every second, and a busy machine may hold it up."""
 _SETTLED = 2.0
 """How long a recorder may still speak of what was before [s]."""
 _REFERENCE = '~/reference'
@@ -149,9 +150,18 @@ class Surroundings:
         self._over = 1.0
         self.scaling_sight: Sight | None = None
         self._recorder: DiagnosticStatus | None = None
+        self._missed = self.recorder_died = False
+        """The process of the recorder is no more, and what it subscribed to seems to be there for a while yet."""
         self._heard = self._begun = self._looked = -float('inf')
         self._inactive = ''
         node.create_subscription(DiagnosticStatus, 'recorder/status', self._on_recorder, 10)
+        node.create_subscription(
+            DiagnosticStatus,
+            'recorder/status',
+            lambda _: None,
+            ALIVE,
+            event_callbacks=SubscriptionEventCallbacks(liveliness=self._on_life, incompatible_qos=lambda _: None),
+        )
         node.create_subscription(DiagnosticArray, '/diagnostics', self._on_diagnostics, 10)
         if speed_scaling_topic:
             node.create_subscription(Float64, speed_scaling_topic, self._on_scaling, 10)
@@ -169,6 +179,10 @@ class Surroundings:
 
     def _on_recorder(self, message: DiagnosticStatus) -> None:
         self._recorder, self._heard = message, time.monotonic()
+
+    def _on_life(self, change: Any) -> None:
+        self.recorder_died = change.alive_count == 0 < change.not_alive_count
+        self._missed = self._missed or self.recorder_died
 
     def _on_scaling(self, message: Float64) -> None:
         if self.scaling_sight is not None:
@@ -216,7 +230,9 @@ class Surroundings:
     def begin(self, over: float, *, recorded: bool) -> list[Sight]:
         """Return the sights of a run, counted ``over`` a time [s]; where ``recorded``, somebody takes the reference."""
         self._begun = self._looked = time.monotonic()
-        self._recorded = recorded
+        self._recorded, self._missed = recorded, False
+        if self.recorder_died:
+            self._recorder = None  # before this run, which was allowed to do without
         self.scaling_sight = Sight('messages of the speed scaling', over) if self._scaling_topic else None
         return [] if self.scaling_sight is None else [self.scaling_sight]
 
@@ -243,7 +259,7 @@ class Surroundings:
         status = self._recorder
         if status is None or self._heard < self._begun - _SILENT:
             return ''  # none has said anything in this run
-        if now - self._heard > _SILENT:
+        if self._missed or now - self._heard > _SILENT:
             return 'the recorder is gone: nothing is recorded any more'
         values = {item.key: item.value for item in status.values}
         if values.get('refusal'):
