@@ -43,7 +43,7 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from robotid_ros.nodes.conversions import LATCHED, trajectory_message
+from robotid_ros.nodes.messages import LATCHED, trajectory_message
 
 pytestmark = pytest.mark.ros
 

@@ -28,9 +28,8 @@ import sys, time
 from pathlib import Path
 from rclpy.node import Node
 from robotid_ros.errors import DataError
-from robotid_ros.nodes.conversions import LATCHED
-from robotid_ros.nodes.identify_service import IdentifyService
-from robotid_ros.nodes.publishing import Status
+from robotid_ros.nodes.messages import LATCHED
+from robotid_ros.nodes.status import IdentifyService, Status
 from robotid_ros.nodes.runtime import run_node
 
 class Recorder(Node):

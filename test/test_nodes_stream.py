@@ -31,8 +31,8 @@ from robotid_ros.execution.watchdog import WatchdogConfig  # noqa: E402
 from robotid_ros.nodes.arm_driver import ArmDriver  # noqa: E402
 from robotid_ros.nodes.excitation_config import ExcitationNodeConfig, StartConfig  # noqa: E402
 from robotid_ros.nodes.parameters import declare_parameters  # noqa: E402
-from robotid_ros.nodes.publishing import Status  # noqa: E402
 from robotid_ros.nodes.start_checks import StartChecks  # noqa: E402
+from robotid_ros.nodes.status import Status  # noqa: E402
 from robotid_ros.nodes.surroundings import Commanders  # noqa: E402
 
 

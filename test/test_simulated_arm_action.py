@@ -31,7 +31,7 @@ from rclpy.action import ActionClient  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 
 from robotid_ros.model import RobotModel  # noqa: E402
-from robotid_ros.nodes.conversions import seconds, trajectory_message  # noqa: E402
+from robotid_ros.nodes.messages import seconds, trajectory_message  # noqa: E402
 
 ARM = ['-m', 'robotid_ros.nodes.simulated_arm', '--ros-args', '-p', 'physics_rate:=500.0', '-p', 'publish_rate:=100.0']
 NAMES = list(RobotModel.from_urdf(UR10E).joint_names)

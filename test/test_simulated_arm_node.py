@@ -35,7 +35,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 
 from robotid_ros.errors import ModelError  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
-from robotid_ros.nodes.publishing import JointStateTemplate  # noqa: E402
+from robotid_ros.nodes.messages import JointStateTemplate  # noqa: E402
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, build_parts  # noqa: E402
 from robotid_ros.simulation import read_truth  # noqa: E402
 

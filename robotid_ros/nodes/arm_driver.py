@@ -35,11 +35,11 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.nodes.arm_state import ArmState
 from robotid_ros.nodes.controller_link import ControllerFeedback, ControllerLink
-from robotid_ros.nodes.conversions import LATCHED, trajectory_message
 from robotid_ros.nodes.excitation_config import ExcitationNodeConfig
+from robotid_ros.nodes.messages import LATCHED, publish, trajectory_message
 from robotid_ros.nodes.parameters import read_parameters
-from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, failure, steady_timer
+from robotid_ros.nodes.status import Status
 from robotid_ros.nodes.surroundings import Commanders, Surroundings
 
 _MONITOR_PERIOD = 0.02

@@ -24,7 +24,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ExcitationError
 from robotid_ros.execution.clock_offset import ClockOffset
 from robotid_ros.execution.watchdog import WatchdogConfig
-from robotid_ros.nodes.conversions import joint_state_values, seconds
+from robotid_ros.nodes.messages import joint_state_values, seconds
 from robotid_ros.nodes.parameters import read_parameters
 from robotid_ros.nodes.runtime import BackgroundWorker, SimulatedTime
 

@@ -33,10 +33,10 @@ from std_srvs.srv import Trigger
 
 from robotid_ros.errors import ExcitationError, RobotIdError
 from robotid_ros.identification import IdentificationResult
-from robotid_ros.nodes.conversions import LATCHED, node_names
 from robotid_ros.nodes.loop_client import LoopClient
+from robotid_ros.nodes.messages import LATCHED, node_names
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
-from robotid_ros.nodes.publishing import Status
+from robotid_ros.nodes.status import Status
 from robotid_ros.settings import Settings, setting
 
 NODES = ('excitation', 'recorder', 'identification')

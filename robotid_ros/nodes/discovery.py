@@ -26,7 +26,7 @@ from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 
 from robotid_ros.errors import DataError
-from robotid_ros.nodes.conversions import joint_state_values
+from robotid_ros.nodes.messages import joint_state_values
 
 _JOINT_STATE = 'sensor_msgs/msg/JointState'
 _TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'

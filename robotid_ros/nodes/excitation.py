@@ -22,10 +22,8 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
 
 from robotid_ros.calibration.points import read_joints
 from robotid_ros.data.context import SCHEMAS, message_text
@@ -37,7 +35,6 @@ from robotid_ros.excitation import (
     save_excitation,
 )
 from robotid_ros.excitation.design import design_to_dict
-from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep, sweep_start
 from robotid_ros.excitation.pose_tour import PoseTour, PoseTourConfig, pose_tour
 from robotid_ros.excitation.preparation import (
@@ -48,30 +45,31 @@ from robotid_ros.excitation.preparation import (
     validation_config,
 )
 from robotid_ros.excitation.workspace import workspace_constraints
-from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
+from robotid_ros.execution.run import Motion, RunConfig, RunPlan, plan_run
 from robotid_ros.execution.stopping_room import stoppable_design
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import configured_arm
-from robotid_ros.nodes.action_link import ActionLink
 from robotid_ros.nodes.arm_driver import ArmDriver
-from robotid_ros.nodes.controller_link import ControllerLink, TopicLink, replacement
-from robotid_ros.nodes.conversions import LATCHED, action_name
-from robotid_ros.nodes.excitation_config import (
+from robotid_ros.nodes.controller_link import (
+    ActionLink,
     ActionLinkConfig,
-    ExcitationNodeConfig,
-    StartConfig,
-    reordered,
+    ControllerLink,
+    TopicLink,
+    action_name,
+    replacement,
 )
-from robotid_ros.nodes.identify_service import Underway
-from robotid_ros.nodes.markers import PreviewMarkers
+from robotid_ros.nodes.excitation_config import ExcitationNodeConfig, StartConfig, reordered
+from robotid_ros.nodes.messages import LATCHED, publish
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.planning_scene import PlanningScene
-from robotid_ros.nodes.publishing import Preview, Status, publish
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node, steady_timer
+from robotid_ros.nodes.preview import Preview, PreviewMarkers
+from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node, serve, steady_timer
 from robotid_ros.nodes.start_checks import StartChecks
+from robotid_ros.nodes.status import Status
 from robotid_ros.nodes.surroundings import Claim, Commanders
+from robotid_ros.progress import Progress
 
 _STATUS_PERIOD = 0.5
 _MOVED = 0.01
@@ -94,13 +92,12 @@ class ExcitationNode(Node):
         self._robot = declare_robot_config(self)
         self._model: RobotModel | None = None
         self._description = self._description_problem = ''
-        self._motion: FourierTrajectory | FrictionSweep | PoseTour | None = None
+        self._motion: Motion | None = None
         self._motion_values: dict[str, Any] = {}
         self._loaded = ''
         self._purpose = self._config.run  # of the motion at hand; the parameter may have changed since its design
         self._unreadable = ''
         self._busy = ''
-        self._underway: Underway | None = None
         self._cancelled = threading.Event()
         self._worker = BackgroundWorker(self)
         self._status = Status(self, LATCHED, self._values, 'no trajectory yet: call ~/design')
@@ -118,14 +115,9 @@ class ExcitationNode(Node):
             self.create_subscription(
                 String, 'robot_description', lambda message: self._take_description(message.data), LATCHED
             )
-        services = ReentrantCallbackGroup()
-        for name, action in (
-            ('design', partial(self._serve, 'design', self._design)),
-            ('start', partial(self._serve, 'start', self._start)),
-            ('stop', self._stop),
-            ('cancel', self._stop),  # of a design or a run; what was recorded of it stays
-        ):
-            self.create_service(Trigger, f'~/{name}', answering(self, action), callback_group=services)
+        design, start = partial(self._serve, 'design', self._design), partial(self._serve, 'start', self._start)
+        # cancel is of a design or a run; what was recorded of it stays
+        serve(self, design=design, start=start, stop=self._stop, cancel=self._stop)
         self._plan = self.create_publisher(String, '~/plan', LATCHED)
         self._preview = Preview(self, self._previewed)
         self._scene = PlanningScene(self)
@@ -154,9 +146,7 @@ class ExcitationNode(Node):
     def _values(self) -> dict[str, object]:
         """Return the values of the status."""
         run = self._driver.values()
-        if self._underway is not None:
-            run = {**run, **self._underway.values()}
-        elif 'elapsed' in run:
+        if 'elapsed' in run:
             elapsed, whole = float(str(run['elapsed'])), float(str(run['duration']))
             run = {
                 **run,
@@ -172,7 +162,7 @@ class ExcitationNode(Node):
             **run,
         }
 
-    def _previewed(self) -> tuple[tuple[str, ...], FourierTrajectory | FrictionSweep | PoseTour] | None:
+    def _previewed(self) -> tuple[tuple[str, ...], Motion] | None:
         """Return the motion that ~/start would run; a trajectory file is read when its preview is first asked for."""
         if self._model is None or self._busy or self._driver.run is not None:
             return None
@@ -224,7 +214,7 @@ class ExcitationNode(Node):
             self._status.set(DiagnosticStatus.ERROR, said.replace('\n', '; '), state)
             raise ExcitationError(said) from cause
         finally:
-            self._busy, self._underway = '', None
+            self._busy = ''
             if self._driver.run is None:
                 self._driver.state.stop_listening()
 
@@ -269,13 +259,11 @@ class ExcitationNode(Node):
             config = validation_config(config)
         self._status.set(DiagnosticStatus.OK, 'optimising the trajectory', 'designing')
 
-        underway = self._underway = Underway('design', ExcitationError)
+        def work(underway: Progress) -> ExcitationDesign:
+            def progress(part: float, what: str) -> None:
+                underway(part, what)
+                self._status.text = f'optimising the trajectory: {100.0 * part:.0f} %, {what}'
 
-        def progress(part: float, what: str) -> None:
-            underway(part, what)
-            self._status.text = f'optimising the trajectory: {100.0 * part:.0f} %, {what}'
-
-        def work() -> ExcitationDesign:
             if floating is not None:
                 return design_excitation(
                     floating.robot,
@@ -288,7 +276,8 @@ class ExcitationNode(Node):
                 )
             return stoppable_design(model, config, progress=progress, cancelled=self._cancelled.is_set)
 
-        design: ExcitationDesign = await self._worker.run(work)
+        with self._status.underway('design', ExcitationError) as underway:
+            design: ExcitationDesign = await self._worker.run(work, underway)
         if self._cancelled.is_set():
             raise ExcitationError('the design was given up on request')
         if self._config.save_to:
@@ -348,7 +337,7 @@ class ExcitationNode(Node):
 
     def _ready(
         self,
-        motion: FourierTrajectory | FrictionSweep | PoseTour,
+        motion: Motion,
         values: dict[str, Any],
         text: str,
         planned: dict[str, Any],

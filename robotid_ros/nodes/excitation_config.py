@@ -111,40 +111,6 @@ class StartConfig(Settings):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActionLinkConfig(Settings):
-    """What is asked of a controller by its action; there are such parameters only with the action."""
-
-    error = ExcitationError
-
-    path_tolerance: tuple[float, ...] = setting(
-        (),
-        'How far a joint may be from the trajectory before the controller aborts: one number, or one per joint; '
-        "0 or none: the controller's own",
-        unit='rad or m',
-        range=(0.0, 10.0),
-    )
-    goal_tolerance: tuple[float, ...] = setting(
-        (),
-        'How far a joint may be from the end of the trajectory: one number, or one per joint; 0 or none: the '
-        "controller's own",
-        unit='rad or m',
-        range=(0.0, 10.0),
-    )
-    goal_time_tolerance: float = setting(
-        0.0,
-        "How long after its end the joints may take to get within goal_tolerance; 0: the controller's own",
-        unit='s',
-        range=(0.0, 60.0),
-    )
-    feedback_timeout: float = setting(
-        1.0,
-        'Longest time without an answer or feedback from the controller before the arm is stopped',
-        unit='s',
-        range=(0.1, 60.0),
-    )
-
-
 def reordered(design: ExcitationDesign, model: RobotModel) -> FourierTrajectory:
     """Return the trajectory of a design in the joint order of a model; an ExcitationError if the joints are others."""
     if sorted(design.joint_names) != sorted(model.joint_names):

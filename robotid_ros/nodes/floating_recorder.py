@@ -32,18 +32,16 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from std_srvs.srv import Trigger
 
 from robotid_ros import __version__
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, IdentificationError, RobotIdError
 from robotid_ros.free_floating import identify_target, read_measurement, read_mission
-from robotid_ros.nodes.conversions import subscribe_to_published
-from robotid_ros.nodes.identify_service import IdentifyService
+from robotid_ros.nodes.messages import subscribe_to_published
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
-from robotid_ros.nodes.publishing import Status
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node, steady_timer
+from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
+from robotid_ros.nodes.status import IdentifyService, Status
 from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
 
@@ -82,8 +80,7 @@ class FloatingRecorder(Node):
         self._counts: Mapping[str, int] = {}  # messages of the recording, by topic
         self._status = Status(self, 10, lambda: {**self._counts, **self._answer.values()})
         self._answer = IdentifyService(self, self._status, self._identified, IdentificationError)
-        self.create_service(Trigger, '~/start', answering(self, partial(self._worker.run, self._start)))
-        self.create_service(Trigger, '~/stop', answering(self, partial(self._worker.run, self._stop)))
+        serve(self, start=partial(self._worker.run, self._start), stop=partial(self._worker.run, self._stop))
         steady_timer(self, _LOOK, partial(subscribe_to_published, self, self._unheard, _DEPTH, raw=True))
         steady_timer(self, _WRITE, lambda: self._worker.run(self._write))
 

@@ -40,13 +40,12 @@ from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.session import IdentificationSession, RecursiveEstimate, averaged_period
 from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import configured_arm
-from robotid_ros.nodes.conversions import LATCHED, average_label, seconds, trajectory_arrays
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
-from robotid_ros.nodes.identify_service import Underway
+from robotid_ros.nodes.messages import LATCHED, average_label, publish, seconds, trajectory_arrays
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.payload_service import Carrying, PayloadService
-from robotid_ros.nodes.publishing import Status, publish
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node, steady_timer
+from robotid_ros.nodes.payload_service import PayloadService
+from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node, serve, steady_timer
+from robotid_ros.nodes.status import Status
 from robotid_ros.nodes.torque_watch import TorqueWatch, WrenchWatch, read_levels
 from robotid_ros.progress import Progress
 from robotid_ros.workflow import Identification, load_by_purpose, write_identification
@@ -76,11 +75,8 @@ class IdentificationNode(Node):
         self._seeds: set[int] = set()  # of the designs whose recordings lie in the folders
         self._folders_read = False
         self._torques: dict[str, object] = {}  # what following the joint states takes
-        self._underway: Underway | None = None
         self._worker = BackgroundWorker(self)
-        self._payload = PayloadService(
-            self, self._worker, self._carrying, lambda: read_parameters(self, IdentificationNodeConfig)
-        )
+        self._payload = PayloadService(self, self._worker, self._robot, self._arm, self._in_folders)
         self._result = self.create_publisher(String, '~/result', LATCHED)
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
         self.add_on_set_parameters_callback(self._refusal)
@@ -97,14 +93,9 @@ class IdentificationNode(Node):
             self.create_subscription(
                 String, 'robot_description', lambda message: self._take_description(message.data), LATCHED
             )
-        services = ReentrantCallbackGroup()
-        self._stop = self.create_client(Trigger, 'excitation/stop', callback_group=services)
-        self.create_service(
-            Trigger, '~/identify', answering(self, self._identify, self._say_refusal), callback_group=services
-        )
-        self.create_service(Trigger, '~/clear', answering(self, self._clear), callback_group=services)
-        self.create_service(Trigger, '~/generate', answering(self, self._generate), callback_group=services)
-        self.create_service(Trigger, '~/cancel', answering(self, self._cancel), callback_group=services)
+        self._stop = self.create_client(Trigger, 'excitation/stop', callback_group=ReentrantCallbackGroup())
+        serve(self, self._say_refusal, identify=self._identify)
+        serve(self, clear=self._clear, generate=self._generate, cancel=self._cancel)
         if self._config.wrench_result:
             WrenchWatch(
                 self, self._config.wrench_result, lambda: None if self._session is None else self._session.model
@@ -336,27 +327,25 @@ class IdentificationNode(Node):
             self._stop.call_async(Trigger.Request())
 
     def _said(self) -> Mapping[str, object]:
-        going = {} if self._underway is None else self._underway.values()
         folders = {'folders_read': self._folders_read, 'seeds': ' '.join(map(str, sorted(self._seeds)))}
-        return {**folders, **self._values, **self._torques, **self._payload.values(), **going}
+        return {**folders, **self._values, **self._torques, **self._payload.values()}
 
     # -- services -----------------------------------------------------------------------------------
 
-    async def _identify(self) -> str:
-        session = self._session
-        if session is None:
+    def _known(self) -> IdentificationSession:
+        if self._session is None:
             raise ModelError(self._missing or 'no robot description has come yet')
+        return self._session
+
+    async def _identify(self) -> str:
+        session = self._known()
         self._config = read_parameters(self, IdentificationNodeConfig)
         config = read_parameters(self, IdentificationConfig)
         selection = read_parameters(self, SelectionConfig)
-        underway = self._underway = Underway('identification', IdentificationError)
-        self._status.set(DiagnosticStatus.OK, 'identifying')
-        try:
+        with self._status.underway('identification', IdentificationError) as underway:
+            self._status.set(DiagnosticStatus.OK, 'identifying')
             await self._worker.run(self._take_folders, session)
             result, urdf = await self._worker.run(session.identify, config, selection, underway)
-        finally:
-            if self._underway is underway:
-                self._underway = None
         text: str = result.to_yaml()
         publish(self._result, String(data=text))
         if urdf is not None:
@@ -408,12 +397,8 @@ class IdentificationNode(Node):
         written = str(self._values.get('written', ''))
         if not written or not Path(written).is_dir():
             raise IdentificationError('the result was not written: set output_folder, and call ~/identify again')
-        underway = self._underway = Underway('code generation', IdentificationError)
-        try:
+        with self._status.underway('code generation', IdentificationError) as underway:
             minimal, files = await self._worker.run(_generated, session.model, result, Path(written), underway)
-        finally:
-            if self._underway is underway:
-                self._underway = None
         if result is self._found:
             self._watch.take_code(minimal.inverse_dynamics)
         multiplications, additions = minimal.operations
@@ -424,9 +409,9 @@ class IdentificationNode(Node):
 
     async def _cancel(self) -> str:
         """Give an identification up; what was recorded stays."""
-        if self._underway is None:
+        if self._status.work is None:
             return 'nothing is under way'
-        self._underway.cancel()
+        self._status.work.cancel()
         return 'it is being given up; the recordings stay'
 
     async def _clear(self) -> str:
@@ -440,11 +425,9 @@ class IdentificationNode(Node):
         self._status.set(DiagnosticStatus.OK, 'all recordings forgotten')
         return self._status.text
 
-    def _carrying(self) -> Carrying:
-        """Return the arm whose payload is asked for."""
-        if self._session is None:
-            raise ModelError(self._missing or 'no robot description has come yet')
-        return Carrying(self._session.model, self._robot, self._found, self._in_folders)
+    def _arm(self) -> tuple[RobotModel, IdentificationResult | None]:
+        """Return the arm, and what was found of it."""
+        return self._known().model, self._found
 
     def _say_refusal(self, response: Trigger.Response) -> None:
         if not response.success:

@@ -28,11 +28,9 @@ import numpy as np
 import yaml
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseStamped, Quaternion
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
-from std_srvs.srv import Trigger
+from std_msgs.msg import Header, String
 
 from robotid_ros import __version__
 from robotid_ros.arrays import Array
@@ -42,11 +40,10 @@ from robotid_ros.calibration.result import calibrated_urdf
 from robotid_ros.errors import CalibrationError, DataError, MissingDependencyError, RobotIdError
 from robotid_ros.files import file_hash
 from robotid_ros.model import RobotModel
-from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds, subscribe_to_published
-from robotid_ros.nodes.identify_service import IdentifyService
+from robotid_ros.nodes.messages import LATCHED, joint_state_values, publish, seconds, subscribe_to_published
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
-from robotid_ros.nodes.publishing import Status, publish
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node, steady_timer
+from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
+from robotid_ros.nodes.status import IdentifyService, Status
 from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
 
@@ -96,18 +93,16 @@ class PoseRecorder(Node):
         rows = {'points_file': self._config.points_file}
         self._status = Status(self, 10, lambda: {'rows': self._count, **rows, **self._answer.values()})
         self._answer = IdentifyService(self, self._status, self._identified, CalibrationError)
+        receive = self._receive_target
         wanted: dict[str, tuple[Any, Callable[[Any], None]]] = {
             'joint_states': (JointState, self._receive_joints),
-            'measured_pose': (PoseStamped, self._receive_pose),
-            'measured_point': (PointStamped, self._receive_point),
+            'measured_pose': (PoseStamped, lambda m: receive(m.header, m.pose.position, m.pose.orientation)),
+            'measured_point': (PointStamped, lambda m: receive(m.header, m.point, None)),
         }
         if self._config.tf_parent:
             wanted['/tf'] = (_tf_message(), self._receive_transforms)
         steady_timer(self, _LOOK, partial(subscribe_to_published, self, wanted, _DEPTH))
-        # A group of its own: messages come in while the service waits for them.
-        self.create_service(
-            Trigger, '~/measure', answering(self, self._measure), callback_group=ReentrantCallbackGroup()
-        )
+        serve(self, measure=self._measure)
 
     def close(self) -> None:
         """Forget work that has not begun."""
@@ -131,26 +126,20 @@ class PoseRecorder(Node):
     def _receive_description(self, message: String) -> None:
         self._description = message.data
 
-    def _receive_pose(self, message: PoseStamped) -> None:
-        self._receive_target(message.header.stamp, message.pose.position, message.pose.orientation)
-
-    def _receive_point(self, message: PointStamped) -> None:
-        self._receive_target(message.header.stamp, message.point, None)
-
     def _receive_transforms(self, message: Any) -> None:
         for each in message.transforms:
             frames = (each.header.frame_id, each.child_frame_id)
             if frames == (self._config.tf_parent, self._config.tf_child):
-                self._receive_target(each.header.stamp, each.transform.translation, each.transform.rotation)
+                self._receive_target(each.header, each.transform.translation, each.transform.rotation)
             elif len(self._others) < _FRAMES:
                 self._others.add(f"'{frames[0]}' to '{frames[1]}'")
 
-    def _receive_target(self, stamp: Any, place: Any, turn: Quaternion | None) -> None:
+    def _receive_target(self, header: Header, place: Any, turn: Quaternion | None) -> None:
         position = np.array([place.x, place.y, place.z])
         quaternion = None if turn is None else np.array([turn.w, turn.x, turn.y, turn.z])
         if self._pairs is None or not np.isfinite(position).all():
             return
-        self._pairs.receive_target(seconds(stamp), position, quaternion)
+        self._pairs.receive_target(seconds(header.stamp), position, quaternion)
         if self.get_parameter('automatic').value:
             self._add_row_where_new()
 

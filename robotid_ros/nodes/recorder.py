@@ -35,7 +35,6 @@ from rclpy.publisher import Publisher
 from rclpy.qos import ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
@@ -52,11 +51,11 @@ from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.model import RobotConfig
 from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.capture import Capture
-from robotid_ros.nodes.conversions import LATCHED, average_frame, reliability_of, trajectory_message
+from robotid_ros.nodes.messages import LATCHED, average_frame, publish, reliability_of, trajectory_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, stated, storage_refusal
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node, steady_timer
+from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
+from robotid_ros.nodes.status import Status
 from robotid_ros.signals.late_stamps import late_stamps_remark
 
 TOPIC, REFERENCE, PLAN = 'joint_states', 'excitation/reference', 'excitation/plan'
@@ -168,9 +167,9 @@ class Recorder(Node):
             self._say_configuration(stated(config, self._robot))
         for topic in (DESCRIPTION, PLAN):
             self.create_subscription(String, topic, partial(self._receive_text, topic), LATCHED)
-        for name, action in (('start', self._start), ('stop', self._stop), ('save', self._save)):
-            answer = answering(self, partial(self._worker.run, self._locked(action)), lambda _: self._publish_status())
-            self.create_service(Trigger, f'~/{name}', answer)
+        actions = {'start': self._start, 'stop': self._stop, 'save': self._save}
+        locked = {name: partial(self._worker.run, self._locked, action) for name, action in actions.items()}
+        serve(self, lambda _: self._publish_status(), **locked)
         steady_timer(self, 1.0, self._look_around)
         self.get_logger().info(f'records {self.resolve_topic_name(TOPIC)} on ~/start or when a reference starts')
         currents = settings.without_constant
@@ -188,12 +187,9 @@ class Recorder(Node):
                 self._end('the node is shut down')
         self._worker.close()
 
-    def _locked(self, action: Callable[[], str]) -> Callable[[], str]:
-        def run() -> str:
-            with self._lock:
-                return action()
-
-        return run
+    def _locked(self, action: Callable[[], str]) -> str:
+        with self._lock:
+            return action()
 
     # --- actions: in the worker's thread, under the lock ---
 

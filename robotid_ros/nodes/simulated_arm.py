@@ -37,9 +37,8 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, MissingDependencyError
-from robotid_ros.nodes.conversions import LATCHED
+from robotid_ros.nodes.messages import LATCHED, JointStateTemplate, publish
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.publishing import JointStateTemplate, publish
 from robotid_ros.nodes.runtime import run_node, steady_timer
 from robotid_ros.nodes.simulated_arm_action import FollowedGoal, TrajectoryActionServer
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedFaults, build_parts

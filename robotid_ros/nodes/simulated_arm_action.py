@@ -25,8 +25,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
 from robotid_ros.free_floating import FloatingMeasurement, SensorNoise
-from robotid_ros.nodes.conversions import action_name, control_msgs, seconds, time_message
-from robotid_ros.nodes.publishing import insist, publish
+from robotid_ros.nodes.controller_link import action_name, control_msgs
+from robotid_ros.nodes.messages import insist, publish, seconds, time_message
 from robotid_ros.nodes.runtime import steady_timer
 from robotid_ros.simulation.controller import (
     GoalEnd,

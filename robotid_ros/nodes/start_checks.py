@@ -29,8 +29,8 @@ from robotid_ros.excitation.preparation import design_limits
 from robotid_ros.execution.resting_effort import holds_no_gravity
 from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.model import RobotConfig, RobotModel
-from robotid_ros.nodes.conversions import joint_state_values, seconds
 from robotid_ros.nodes.excitation_config import StartConfig
+from robotid_ros.nodes.messages import joint_state_values, seconds
 from robotid_ros.nodes.runtime import BackgroundWorker
 from robotid_ros.nodes.surroundings import Commanders
 

@@ -23,8 +23,7 @@ from std_msgs.msg import Bool, Float64, String
 
 from robotid_ros.errors import ExcitationError
 from robotid_ros.execution.sight import Sight
-from robotid_ros.nodes.conversions import LATCHED, node_names
-from robotid_ros.nodes.publishing import publish
+from robotid_ros.nodes.messages import LATCHED, node_names, publish
 
 _EVERY_CLAIM = QoSProfile(history=HistoryPolicy.KEEP_ALL, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """A reader that keeps the last one only would keep its own node's, and lose that of the node that was here before."""

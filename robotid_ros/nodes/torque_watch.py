@@ -28,9 +28,8 @@ from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.identification.contact import ContactDetector, ContactLevels, TorqueMonitor, standstill_friction
 from robotid_ros.identification.wrench import WrenchResult, flange_motion
 from robotid_ros.model import RobotModel
-from robotid_ros.nodes.conversions import joint_state_values, seconds, trajectory_arrays
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
-from robotid_ros.nodes.publishing import publish
+from robotid_ros.nodes.messages import joint_state_values, publish, seconds, trajectory_arrays
 from robotid_ros.reading import read_yaml
 
 _QUIET = 5.0

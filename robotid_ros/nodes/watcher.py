@@ -29,7 +29,7 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model.urdf_tree import parse_urdf
-from robotid_ros.nodes.conversions import LATCHED, seconds, trajectory_arrays
+from robotid_ros.nodes.messages import LATCHED, seconds, trajectory_arrays
 from robotid_ros.nodes.runtime import run_node, steady_timer
 from robotid_ros.report.live import (
     JointFit,
