@@ -348,8 +348,7 @@ class _Goal:
 class ActionLink:
     """Sends every window as a goal that takes the place of the one before.
 
-    The node has declared the parameters of :class:`ActionLinkConfig`. Without a name, the action is
-    ``follow_joint_trajectory`` beside the topic ``joint_trajectory``. A MissingDependencyError says that control_msgs
+    The node has declared the parameters of :class:`ActionLinkConfig`. A MissingDependencyError says that control_msgs
     is not installed.
     """
 
@@ -358,7 +357,6 @@ class ActionLink:
     def __init__(self, node: Node, name: str) -> None:
         self._action, self._tolerance = control_msgs("controller_interface 'action'")
         self._node = node
-        name = name or action_name(node.resolve_topic_name('joint_trajectory'))
         self._name = node.resolve_service_name(name)
         self._client = ActionClient(node, self._action, name)
         self._config = read_parameters(node, ActionLinkConfig)

@@ -15,8 +15,8 @@ moves the arm. This module holds the services and their order.
 
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -35,6 +35,7 @@ from robotid_ros.excitation import (
     save_excitation,
 )
 from robotid_ros.excitation.design import design_to_dict
+from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep, sweep_start
 from robotid_ros.excitation.pose_tour import PoseTour, PoseTourConfig, pose_tour
 from robotid_ros.excitation.preparation import (
@@ -51,30 +52,51 @@ from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import configured_arm
-from robotid_ros.nodes.arm_driver import ArmDriver
-from robotid_ros.nodes.controller_link import (
-    ActionLink,
-    ActionLinkConfig,
-    ControllerLink,
-    TopicLink,
-    action_name,
-    replacement,
-)
-from robotid_ros.nodes.excitation_config import ExcitationNodeConfig, StartConfig, reordered
+from robotid_ros.nodes.arm_driver import ArmDriver, ArmDriverConfig
+from robotid_ros.nodes.controller_link import ActionLinkConfig
 from robotid_ros.nodes.messages import LATCHED, publish
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.planning_scene import PlanningScene
 from robotid_ros.nodes.preview import Preview, PreviewMarkers
 from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node, serve, steady_timer
-from robotid_ros.nodes.start_checks import StartChecks
+from robotid_ros.nodes.start_checks import StartChecks, StartConfig
 from robotid_ros.nodes.status import Status
-from robotid_ros.nodes.surroundings import Claim, Commanders
+from robotid_ros.nodes.surroundings import Claim
 from robotid_ros.progress import Progress
+from robotid_ros.settings import Settings, setting
 
 _STATUS_PERIOD = 0.5
 _MOVED = 0.01
 _LAST_WAIT = 4.0
 """How long a node that ends waits for the arm to be seen at rest [s]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcitationNodeConfig(Settings):
+    """What the node is told besides the settings of the design, the run and the driver."""
+
+    error = ExcitationError
+
+    run: str = setting(
+        'excitation',
+        'What ~/design makes and ~/start runs; a validation is an excitation of another seed, poses are a tour with '
+        'rests for a calibration, free_floating is for the target that a space robot holds',
+        choices=('excitation', 'validation', 'friction_sweep', 'poses', 'free_floating'),
+    )
+    mission: str = setting('', 'Mission file of a free-floating robot; empty: the packaged example')
+    trajectory: str = setting('', 'Excitation YAML to run instead of a design of its own')
+    save_to: str = setting('', 'Where ~/design writes its excitation YAML; empty: nowhere')
+    preview_speed: float = setting(
+        1.0, 'How fast ~/preview shows the motion before it is run; 1 is its own speed', range=(0.01, 20.0)
+    )
+    urdf_file: str = setting('', 'URDF; empty: what is published on robot_description', read_only=True)
+    base_link: str = setting('', 'Link at the start of the chain; empty: the root', read_only=True)
+    tip_link: str = setting('', 'Link at the end of the chain; empty: the last one', read_only=True)
+    planning_scene: str = setting(
+        'get_planning_scene',
+        "Service of MoveIt's planning scene; where it is in the graph, the scene's objects are obstacles of designs "
+        'and runs; empty: not asked',
+    )
 
 
 class ExcitationNode(Node):
@@ -83,12 +105,10 @@ class ExcitationNode(Node):
     def __init__(self, **options: Any) -> None:
         super().__init__('excitation', **options)  # as rclpy's Node: namespace, parameter_overrides, context
         self._config = declare_parameters(self, ExcitationNodeConfig)
-        declare_parameters(self, ExcitationConfig)
-        declare_parameters(self, FrictionSweepConfig)
-        declare_parameters(self, PoseTourConfig)
-        declare_parameters(self, RunConfig)
-        declare_parameters(self, WatchdogConfig)
-        declare_parameters(self, StartConfig)
+        for kind in (ExcitationConfig, FrictionSweepConfig, PoseTourConfig, RunConfig, WatchdogConfig, StartConfig):
+            declare_parameters(self, kind)
+        if declare_parameters(self, ArmDriverConfig).controller_interface == 'action':
+            declare_parameters(self, ActionLinkConfig)
         self._robot = declare_robot_config(self)
         self._model: RobotModel | None = None
         self._description = self._description_problem = ''
@@ -101,14 +121,8 @@ class ExcitationNode(Node):
         self._cancelled = threading.Event()
         self._worker = BackgroundWorker(self)
         self._status = Status(self, LATCHED, self._values, 'no trajectory yet: call ~/design')
-        self._link = self._controller_link()
-        self._commanders = self._other_commanders()
-        self._driver = ArmDriver(
-            self, self._link, self._status, self._worker, self._commanders, self._config, self._robot
-        )
-        # the robot configuration's topic is the same parameter
-        scaling = self._config.speed_scaling_topic or None
-        self._checks = StartChecks(self, self._worker, self._commanders, scaling, self._robot)
+        self._driver = ArmDriver(self, self._status, self._worker, self._robot)
+        self._checks = StartChecks(self, self._worker, self._driver.surroundings, self._robot)
         if self._config.urdf_file:
             self._take_description(self._config.urdf_file)
         else:
@@ -127,18 +141,6 @@ class ExcitationNode(Node):
         if self._config.urdf_file and self._model is None:
             raise ModelError(self._description_problem)
         self._status.publish()
-
-    def _controller_link(self) -> ControllerLink:
-        if self._config.controller_interface == 'topic':
-            return TopicLink(self)
-        declare_parameters(self, ActionLinkConfig)
-        return ActionLink(self, self._config.follow_joint_trajectory_action)
-
-    def _other_commanders(self) -> Commanders:
-        topic, acts = 'joint_trajectory', self._config.controller_interface == 'action'
-        named = self._config.follow_joint_trajectory_action
-        action = named or action_name(self.resolve_topic_name(topic))
-        return Commanders(self, topic, action, publishes=not acts, acts=acts)
 
     def _second(self, reason: str) -> None:
         raise ExcitationError(reason)
@@ -333,7 +335,7 @@ class ExcitationNode(Node):
             'harmonics': design.trajectory.harmonics,
         }
         planned = {'excitation': design_to_dict(design)}
-        return self._ready(reordered(design, model), values, design.summary(), planned, config)
+        return self._ready(_reordered(design, model), values, design.summary(), planned, config)
 
     def _ready(
         self,
@@ -365,10 +367,10 @@ class ExcitationNode(Node):
         await self._checks.require_start(model, config, start, self._motion_values.get('condition_number_scaled'))
 
         def work() -> tuple[RunPlan, Window]:
-            self._link.require_controller(self._config.controller_timeout, self._cancelled)
+            self._driver.wait_for_controller(self._cancelled)
             run = run_config
             if run.trajectory_replacement == 'auto':
-                run = replace(run, trajectory_replacement=replacement(self, self._commanders.controllers()))
+                run = replace(run, trajectory_replacement=self._driver.replacement())
             arm = arm_check(model, config)
             plan = plan_run(position, motion, reference_check(model, config), run, arm)
             return plan, plan.windows.window(0)
@@ -381,7 +383,7 @@ class ExcitationNode(Node):
             name = model.joint_names[int(np.argmax(moved))]
             raise ExcitationError(f"joint '{name}' moved while the run was planned; let the arm rest, then start")
         recorded = 'no_recorder' not in start.start_anyway
-        self._driver.begin(plan, first, model, replace(self._config, run=self._purpose), recorded=recorded)
+        self._driver.begin(plan, first, model, self._purpose, recorded=recorded)
         whole = plan.reference.duration
         return f'started: {plan.begin:.1f} s to the start, then {plan.end - plan.begin:.1f} s, {whole:.1f} s in all'
 
@@ -406,10 +408,23 @@ class ExcitationNode(Node):
         self._worker.close()
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node; see ``ros2 run robotid_ros excitation``."""
-    return run_node(ExcitationNode, args)
+def _reordered(design: ExcitationDesign, model: RobotModel) -> FourierTrajectory:
+    """Return the trajectory of a design in the joint order of a model; an ExcitationError if the joints are others."""
+    if sorted(design.joint_names) != sorted(model.joint_names):
+        raise ExcitationError(
+            f'the trajectory moves {", ".join(design.joint_names)}; the robot has {", ".join(model.joint_names)}'
+        )
+    order = np.array([design.joint_names.index(name) for name in model.joint_names])
+    trajectory = design.trajectory
+    return FourierTrajectory(
+        a=trajectory.a[order],
+        b=trajectory.b[order],
+        offset=trajectory.offset[order],
+        base_frequency=trajectory.base_frequency,
+    )
 
+
+main = partial(run_node, ExcitationNode)
 
 if __name__ == '__main__':
     sys.exit(main())

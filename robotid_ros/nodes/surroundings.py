@@ -10,6 +10,7 @@
 """What is around a run, and has to stay as it was at the start: who commands the arm, who records, the robot's mode."""
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from uuid import uuid4
@@ -124,9 +125,9 @@ class Surroundings:
     """Watches them while an arm moves.
 
     Topics that are '' are not watched; the states that a controller manager tells on ``/diagnostics`` always are. The
-    topic of the speed scaling carries ``std_msgs/Float64`` (100 is full speed), that of the program ``std_msgs/Bool``:
-    a driver says with it that its robot takes commands, which is false in a protective stop, with brakes locked, or
-    while the program on the robot is paused.
+    topic of the speed scaling carries ``std_msgs/Float64`` (100 is full speed), and ``scaling_came`` is set when it
+    comes; that of the program carries ``std_msgs/Bool``: a driver says with it that its robot takes commands, which is
+    false in a protective stop, with brakes locked, or while the program on the robot is paused.
 
     What was said last holds, whenever it came: :meth:`require` refuses a start for it, and :meth:`look`, which calls
     ``report`` with what ends a run, looks at it each time. So nothing is lost that comes between the two.
@@ -141,11 +142,11 @@ class Surroundings:
         speed_scaling_topic: str,
         program_running_topic: str,
     ) -> None:
-        self._node, self._commanders, self._report = node, commanders, report
+        self._node, self.commanders, self._report = node, commanders, report
         self._recorded = False
         self._speed, self._runs = _FULL_SPEED, True
-        self._scaling_topic, self._program_topic = speed_scaling_topic, program_running_topic
-        self._over = 1.0
+        self.scaling_topic, self._program_topic = speed_scaling_topic, program_running_topic
+        self.scaling_came = threading.Event()
         self.scaling_sight: Sight | None = None
         self._recorder: DiagnosticStatus | None = None
         self._heard = self._begun = self._looked = -float('inf')
@@ -173,6 +174,7 @@ class Surroundings:
         if self.scaling_sight is not None:
             self.scaling_sight.saw(time.monotonic(), usable=message.data == message.data)
         self.take_speed(message.data)
+        self.scaling_came.set()
 
     def take_speed(self, percent: float) -> bool:
         """Take in a speed scaling [%]; return whether time is not stretched."""
@@ -187,11 +189,15 @@ class Surroundings:
         told = [status for status in message.status if status.name.endswith(_ACTIVITY)]
         if not told or self._node.get_node_names().count(_MANAGER) > 1:
             return
-        mine = {name.rpartition('/')[2] for name in self._commanders.controllers()}
+        mine = {name.rpartition('/')[2] for name in self.commanders.controllers()}
         states = {item.key.removesuffix('.state'): item.value for status in told for item in status.values}
         self._inactive = next(
             (f'{name} is {states[name]}' for name in mine if states.get(name, _ACTIVE) != _ACTIVE), ''
         )
+
+    def recorder_values(self) -> dict[str, str]:
+        """Return the values of the recorder's last status; none before the first."""
+        return {} if self._recorder is None else {item.key: item.value for item in self._recorder.values}
 
     def mode_problem(self) -> str:
         """Return why the arm does not follow in the mode that it is in, '' where it does."""
@@ -216,7 +222,7 @@ class Surroundings:
         """Return the sights of a run, counted ``over`` a time [s]; where ``recorded``, somebody takes the reference."""
         self._begun = self._looked = time.monotonic()
         self._recorded = recorded
-        self.scaling_sight = Sight('messages of the speed scaling', over) if self._scaling_topic else None
+        self.scaling_sight = Sight('messages of the speed scaling', over) if self.scaling_topic else None
         return [] if self.scaling_sight is None else [self.scaling_sight]
 
     def look(self) -> None:
@@ -229,7 +235,7 @@ class Surroundings:
         if now - self._looked < _PERIOD:
             return
         self._looked = now
-        others = self._commanders.new()
+        others = self.commanders.new()
         if others:
             self._report(f'{", ".join(others)} can command the arm too now')
         problem = self._recorder_problem(now)
@@ -244,7 +250,7 @@ class Surroundings:
             return ''  # none has said anything in this run
         if now - self._heard > _SILENT:
             return 'the recorder is gone: nothing is recorded any more'
-        values = {item.key: item.value for item in status.values}
+        values = self.recorder_values()
         if values.get('refusal'):
             return f'the recorder cannot record: {values["refusal"]}'
         follows = values.get('follow_reference') == str(True)
