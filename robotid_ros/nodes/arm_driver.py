@@ -230,7 +230,9 @@ class ArmDriver:
         self.link.send(message)
         self._first = message, now
         self._prepare()
-        reference = self._reference_message(run)
+        # One period, stamped with the start of the first one.
+        one_period = plan.one_period(plan.windows.knots.rate)
+        reference = trajectory_message(plan.joint_names, run_clock.begin + plan.begin, *one_period)
         reference.header.frame_id = purpose
         publish(self._reference, reference)
         self._status.set(DiagnosticStatus.OK, 'on the way to the start', 'running')
@@ -247,12 +249,6 @@ class ArmDriver:
                 'what they are (effort, torque_constants)'
             )
         return EffortWatch(plan, unit, watchdog.push_tolerance)
-
-    def _reference_message(self, run: Supervisor) -> JointTrajectory:
-        """Return one period of the reference, stamped with the start of the first period."""
-        plan = run.plan
-        times, *motion = plan.one_period(plan.windows.knots.rate)
-        return trajectory_message(plan.joint_names, run.clock.begin + plan.begin, times, *motion)
 
     def _message(self, run: Supervisor, order: Order) -> JointTrajectory:
         window = order.window
@@ -295,7 +291,9 @@ class ArmDriver:
             self._status.text = {'ramp': 'on the way to the start', 'end': 'coming to rest'}.get(phase, phase)
         elif run.state is State.STOPPING:
             if before is State.RUNNING:
-                self._stopping(run)
+                self._first, self._prepared, self._said = None, None, time.monotonic()
+                publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
+                self._status.set(self._level(run), f'stopping: {self._reason(run)}', 'stopping')
             elif now - self._said > _SAYS_AGAIN:
                 self._said = now
                 self._status.set(self._level(run), f'stopping: {self._reason(run)}; {run.rest_text(now)}', 'stopping')
@@ -340,11 +338,6 @@ class ArmDriver:
     def _level(run: Supervisor) -> bytes:
         level: bytes = DiagnosticStatus.ERROR if run.fault else DiagnosticStatus.WARN
         return level
-
-    def _stopping(self, run: Supervisor) -> None:
-        self._first, self._prepared, self._said = None, None, time.monotonic()
-        publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
-        self._status.set(self._level(run), f'stopping: {self._reason(run)}', 'stopping')
 
     def stop(self, reason: str, *, fault: bool) -> None:
         """Bring the arm to rest, and say why."""

@@ -150,12 +150,8 @@ class ExcitationNode(Node):
         run = self._driver.values()
         if 'elapsed' in run:
             elapsed, whole = float(str(run['elapsed'])), float(str(run['duration']))
-            run = {
-                **run,
-                'share': min(max(elapsed / whole, 0.0), 1.0),
-                'step': run['phase'],
-                'remaining': max(whole - elapsed, 0.0),
-            }
+            share, remaining = min(max(elapsed / whole, 0.0), 1.0), max(whole - elapsed, 0.0)
+            run = {**run, 'share': share, 'step': run['phase'], 'remaining': remaining}
         return {
             'robot': self._model.name if self._model is not None else '',
             'state': self._status.state,
