@@ -84,7 +84,7 @@ def trace_torques(
     if at_rest:
         dq = ddq = [graph.constant(0.0)] * n
     parameters: list[dict[str, Number]] = [{} for _ in range(n)]
-    symbols = drive_symbols(base.options)
+    symbols = drive_symbols(**base.options)
     rotors: list[tuple[int, Expression]] = []
     for position, column in enumerate(columns.tolist()):
         parameter = graph.input(3 * n + position)
@@ -239,42 +239,31 @@ def _functions(
     n: int, arrays: Mapping[str, Array | IntArray], friction: JointFriction | None, coefficients: int
 ) -> dict[str, GraphFunction]:
     motion, last = motion_inputs(n), InputBlock('coefficients', coefficients, shared=True)
-    rigid = Graph.from_arrays(arrays['rigid_body_nodes'], arrays['rigid_body_values'])
-    rigid_torques = tuple(int(reference) for reference in arrays['rigid_body_outputs'])
+    functions: dict[str, GraphFunction] = {}
 
-    def function(name: str, graph: Graph, outputs: tuple[int, ...], inputs: tuple[InputBlock, ...]) -> GraphFunction:
-        return GraphFunction(name=name, graph=graph, inputs=(*inputs, last), references=outputs)
+    def loaded(name: str) -> tuple[Graph, list[Expression]]:
+        graph = Graph.from_arrays(arrays[f'{name}_nodes'], arrays[f'{name}_values'])
+        return graph, [Expression(graph, int(reference)) for reference in arrays[f'{name}_outputs']]
 
-    total = Graph.from_arrays(*rigid.arrays())
-    torques = [Expression(total, reference) for reference in rigid_torques]
-    losses = _friction_torques(total, torques, n, arrays, friction)
-    alone = Graph()
-    lost = _friction_torques(alone, alone.inputs(2 * n, n), n, arrays, friction)
-    sums = tuple((torque + loss).reference for torque, loss in zip(torques, losses, strict=True))
-    recorded = {}
+    def add(name: str, graph: Graph, outputs: Sequence[Expression], *inputs: InputBlock) -> None:
+        references = tuple(output.reference for output in outputs)
+        functions[name] = GraphFunction(name=name, graph=graph, inputs=inputs, references=references)
+
+    graph, torques = loaded('rigid_body')
+    losses = _friction_torques(graph, torques, n, arrays, friction)
+    add('inverse_dynamics', graph, [a + b for a, b in zip(torques, losses, strict=True)], *motion, last)
+    add('rigid_body', *loaded('rigid_body'), *motion, last)
+    add('gravity', *loaded('gravity'), motion[0], last)
+    graph = Graph()
+    losses = _friction_torques(graph, graph.inputs(2 * n, n), n, arrays, friction)
+    add('friction', graph, losses, *motion[:2], InputBlock('load', n), last)
     if friction is not None and friction.rest is not None:
-        whole = Graph.from_arrays(*rigid.arrays())
-        torques = [Expression(whole, reference) for reference in rigid_torques]
-        speed, held = _at_rest(whole, n, 3 * n + coefficients, friction.rest)
-        losses = _friction_torques(whole, torques, n, arrays, friction, speed)
-        shown = tuple((a + b + c).reference for a, b, c in zip(torques, losses, held, strict=True))
-        recorded['recorded_torque'] = GraphFunction(
-            name='recorded_torque',
-            graph=whole,
-            inputs=(*motion, last, InputBlock('direction', n)),
-            references=shown,
-        )
-    gravity = Graph.from_arrays(arrays['gravity_nodes'], arrays['gravity_values'])
-    at_rest = tuple(int(reference) for reference in arrays['gravity_outputs'])
-    return {
-        'inverse_dynamics': function('inverse_dynamics', total, sums, motion),
-        'rigid_body': function('rigid_body', rigid, rigid_torques, motion),
-        'gravity': function('gravity', gravity, at_rest, motion[:1]),
-        'friction': function(
-            'friction', alone, tuple(torque.reference for torque in lost), (*motion[:2], InputBlock('load', n))
-        ),
-        **recorded,
-    }
+        graph, torques = loaded('rigid_body')
+        speed, held = _at_rest(graph, n, 3 * n + coefficients, friction.rest)
+        losses = _friction_torques(graph, torques, n, arrays, friction, speed)
+        shown = [a + b + c for a, b, c in zip(torques, losses, held, strict=True)]
+        add('recorded_torque', graph, shown, *motion, last, InputBlock('direction', n))
+    return functions
 
 
 def _at_rest(graph: Graph, n: int, first: int, rest: Array) -> tuple[list[Expression], list[Expression]]:
@@ -330,7 +319,7 @@ def _generate(
             graph = _without_motion(graph, n)
         arrays[f'{name}_nodes'], arrays[f'{name}_values'] = graph.arrays()
         arrays[f'{name}_outputs'] = np.array(outputs, dtype=np.int64)
-    symbols = drive_symbols(base.options)
+    symbols = drive_symbols(**base.options)
     drives = []
     for position, column in enumerate(local.columns.tolist()):
         symbol = symbols[(column - 10 * n) // n] if column >= 10 * n else ''
