@@ -27,6 +27,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -47,7 +48,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array, require_names
 from robotid_ros.errors import DataError, ExcitationError, MissingDependencyError
-from robotid_ros.nodes.messages import duration_message, insist, node_names, publish, seconds
+from robotid_ros.nodes.messages import duration_message, insist, newest, node_names, publish, seconds
 from robotid_ros.nodes.parameters import read_parameters
 from robotid_ros.nodes.runtime import call_service
 from robotid_ros.settings import Settings, setting
@@ -250,7 +251,9 @@ class TopicLink:
         self._joint_names: tuple[str, ...] = ()
         self._listener: Callable[[ControllerFeedback], None] = lambda _: None
         self._state: Subscription | None = None
-        self._type = _controller_state_type()
+        self._type: Any = None  # of the controller's state, where control_msgs is installed
+        with suppress(ImportError):
+            self._type = import_module('control_msgs.msg').JointTrajectoryControllerState
         self._looked = 0.0
         self._tells_speed = False
 
@@ -269,7 +272,7 @@ class TopicLink:
         self._tells_speed = False
         if self._type is not None and self._state is None:
             name = f'{self._publisher.topic_name.rpartition("/")[0]}/controller_state'
-            profile = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+            profile = newest(1)
             self._state = self._node.create_subscription(self._type, name, self._on_state, profile, raw=True)
 
     def _on_state(self, serialised: bytes) -> None:
@@ -322,14 +325,6 @@ class TopicLink:
     def values(self) -> Mapping[str, object]:
         """Return nothing."""
         return {}
-
-
-def _controller_state_type() -> Any:
-    """Return the message type of a controller's state, or None where control_msgs is not installed."""
-    try:
-        return import_module('control_msgs.msg').JointTrajectoryControllerState
-    except ImportError:
-        return None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -137,13 +137,10 @@ class ExcitationNode(Node):
         self._scene = PlanningScene(self)
         self._markers = PreviewMarkers(self, self._worker)
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
-        self._claim = Claim(self, self._second)
+        self._claim = Claim(self)
         if self._config.urdf_file and self._model is None:
             raise ModelError(self._description_problem)
         self._status.publish()
-
-    def _second(self, reason: str) -> None:
-        raise ExcitationError(reason)
 
     def _values(self) -> dict[str, object]:
         """Return the values of the status."""

@@ -76,7 +76,9 @@ class FloatingRecorder(Node):
             from nav_msgs.msg import Odometry
 
             self._kinds['odom'] = Odometry
-        self._unheard = {topic: (kind, self._receiver(topic)) for topic, kind in self._kinds.items()}
+        self._unheard: dict[str, tuple[Any, Callable[[Any], None]]] = {
+            topic: (kind, partial(self._receive, topic)) for topic, kind in self._kinds.items()
+        }
         self._counts: Mapping[str, int] = {}  # messages of the recording, by topic
         self._status = Status(self, 10, lambda: {**self._counts, **self._answer.values()})
         self._answer = IdentifyService(self, self._status, self._identified, IdentificationError)
@@ -91,12 +93,9 @@ class FloatingRecorder(Node):
         self._answer.close()
         self._worker.close()
 
-    def _receiver(self, topic: str) -> Callable[[bytes], None]:
-        def receive(message: bytes) -> None:
-            if self._writer is not None:
-                self._waiting.append((topic, bytes(message), time.time_ns()))
-
-        return receive
+    def _receive(self, topic: str, message: bytes) -> None:
+        if self._writer is not None:
+            self._waiting.append((topic, bytes(message), time.time_ns()))
 
     # --- in the worker's thread ---
 
@@ -117,7 +116,9 @@ class FloatingRecorder(Node):
         return f'recording to {folder}'
 
     def _topic(self, topic: str) -> tuple[str, str]:
-        return self.resolve_topic_name(topic), _type_name(self._kinds[topic])
+        """Return the name of a topic, and that of its type, as a bag has them."""
+        kind = self._kinds[topic]
+        return self.resolve_topic_name(topic), f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
 
     def _write(self) -> None:
         """Write what has come."""
@@ -181,11 +182,6 @@ class FloatingRecorder(Node):
         said = f'identified: {result.target.mass:.4g} +- {result.target_deviation[0]:.2g} kg'
         said = f'{said}; {result.reason}' if result.reason else said
         return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100), said, result.usable
-
-
-def _type_name(kind: Any) -> str:
-    """Return 'package/msg/Name' of a message class."""
-    return f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
 
 
 main = partial(run_node, FloatingRecorder)

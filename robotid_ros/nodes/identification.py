@@ -188,9 +188,19 @@ class IdentificationNode(Node):
             self._status.set(DiagnosticStatus.WARN, f'a friction sweep cannot be used: {cause}')
             return
         self._session.strokes[message.header.frame_id or f'sweep at {seconds(message.header.stamp):.6f} s'] = strokes
-        count = sum(each.count for each in self._session.strokes.values())
-        self._values |= {'friction_strokes': count, 'friction_sweeps': len(self._session.strokes)}
-        self._status.set(DiagnosticStatus.OK, f'{count} steady strokes of friction sweeps')
+        self._values |= self._counts(self._session)
+        self._status.set(DiagnosticStatus.OK, f'{self._values["friction_strokes"]} steady strokes of friction sweeps')
+
+    def _counts(self, session: IdentificationSession) -> dict[str, object]:
+        """Return how many recordings there are of each kind, and which were left out."""
+        left = '; '.join(f'{key}: {why}' for key, why in self._unfit.items())
+        return {
+            'friction_strokes': sum(each.count for each in session.strokes.values()),
+            'friction_sweeps': len(session.strokes),
+            'recordings': len(session.datasets),
+            'validation_recordings': len(session.validation),
+            **({'left_out': left} if left else {}),
+        }
 
     def _take(self, session: IdentificationSession, message: JointTrajectory) -> RecursiveEstimate | None:
         names = tuple(message.joint_names)
@@ -201,7 +211,6 @@ class IdentificationNode(Node):
             dataset = replace(dataset, provenance={**dataset.provenance, 'remark': remark})
         if validation:
             session.validation[key] = dataset
-            self._values['validation_recordings'] = len(session.validation)
             return None
         self._periods, self._run = periods, key
         return session.add(key, dataset, read_parameters(self, IdentificationConfig))
@@ -271,25 +280,17 @@ class IdentificationNode(Node):
         except Exception as cause:
             self._status.set(DiagnosticStatus.WARN, f'a recording cannot be used: {failure(self, cause)}')
             return
-        if self._session is not None and self._unfit:
-            left = '; '.join(f'{key}: {why}' for key, why in self._unfit.items())
-            self._values['left_out'] = left
-            self._status.set(DiagnosticStatus.WARN, f'left out: {left}')
         if self._session is None:
             return
-        counts = {
-            'friction_strokes': sum(each.count for each in self._session.strokes.values()),
-            'friction_sweeps': len(self._session.strokes),
-            'recordings': len(self._session.datasets),
-            'validation_recordings': len(self._session.validation),
-        }
+        counts = self._counts(self._session)
         self._values |= counts
+        if self._unfit:
+            self._status.set(DiagnosticStatus.WARN, f'left out: {counts["left_out"]}')
         if estimate is None:
             return
         excited = estimate.persistently_exciting
         self._values = {
             **counts,
-            **({'left_out': '; '.join(f'{key}: {why}' for key, why in self._unfit.items())} if self._unfit else {}),
             'periods': self._periods,
             'stops_asked': self._stops_asked,
             'samples': estimate.samples,

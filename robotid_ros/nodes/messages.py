@@ -46,6 +46,11 @@ _ATTEMPTS = 20
 _STAMP = struct.pack('=iI', 0x1F2E3D4C, 0x0B1A2938)
 
 
+def newest(depth: int) -> QoSProfile:
+    """Return the profile for what counts while it is new: best effort understands every publisher."""
+    return QoSProfile(depth=depth, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
 def reliability_of(publishers: Sequence[TopicEndpointInfo]) -> ReliabilityPolicy:
     """Return the reliability to subscribe with: reliable where all publishers are, else best effort."""
     reliable = all(each.qos_profile.reliability == ReliabilityPolicy.RELIABLE for each in publishers)

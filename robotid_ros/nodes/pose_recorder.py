@@ -163,12 +163,10 @@ class PoseRecorder(Node):
         if self._pairs is None:
             raise CalibrationError(f'no joint state has come{": " + self._problem if self._problem else ""}')
         if self._config.tf_parent and not self._pairs.has_target:
-            raise CalibrationError(self._missing_transform())
+            wanted = f"no transform from '{self._config.tf_parent}' to '{self._config.tf_child}' has come on /tf"
+            others = f'; those from {", ".join(sorted(self._others))} have' if self._others else ''
+            raise CalibrationError(wanted + others)
         return str(await self._add_row())
-
-    def _missing_transform(self) -> str:
-        wanted = f"no transform from '{self._config.tf_parent}' to '{self._config.tf_child}' has come on /tf"
-        return f'{wanted}; those from {", ".join(sorted(self._others))} have' if self._others else wanted
 
     def _add_row(self) -> Any:
         """Add a row of the last moments to the file, off the executor's thread; return a future of what to say."""

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
 from robotid_ros.arrays import Array
@@ -28,7 +27,7 @@ from robotid_ros.excitation.preparation import design_limits
 from robotid_ros.execution.resting_effort import holds_no_gravity
 from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.model import RobotConfig, RobotModel
-from robotid_ros.nodes.messages import joint_state_values, seconds
+from robotid_ros.nodes.messages import joint_state_values, newest, seconds
 from robotid_ros.nodes.runtime import BackgroundWorker
 from robotid_ros.nodes.surroundings import Surroundings
 from robotid_ros.settings import Settings, setting
@@ -132,7 +131,7 @@ class StartChecks:
             JointState,
             'joint_states',
             self._on_joint_state,
-            QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT),
+            newest(100),
         )
         try:
             await self._worker.run(self._look, start)

@@ -100,13 +100,10 @@ def _others(node: Node, endpoints: list[TopicEndpointInfo], *, own: bool) -> dic
 
 
 class Claim:
-    """Says that this node is here, and hears whether another one of its name was here before.
+    """Says that this node is here, and ends it by an ExcitationError if another one of its name was here before."""
 
-    ``second`` is called with a sentence where it was.
-    """
-
-    def __init__(self, node: Node, second: Callable[[str], None]) -> None:
-        self._mine, self._second = f'{time.time_ns():020d} {os.getpid()} {uuid4().hex}', second
+    def __init__(self, node: Node) -> None:
+        self._mine = f'{time.time_ns():020d} {os.getpid()} {uuid4().hex}'
         self._name = node.get_fully_qualified_name()
         self._publisher = node.create_publisher(String, '~/claim', LATCHED)
         node.create_subscription(String, '~/claim', self._heard, _EVERY_CLAIM)
@@ -115,7 +112,7 @@ class Claim:
     def _heard(self, message: String) -> None:
         if message.data < self._mine:
             pid = message.data.split(' ')[1:2]
-            self._second(
+            raise ExcitationError(
                 f'another node {self._name} runs already (process {" ".join(pid)}): two of them would command one arm; '
                 'this one ends'
             )

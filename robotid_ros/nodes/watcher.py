@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -29,7 +29,7 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model.urdf_tree import parse_urdf
-from robotid_ros.nodes.messages import LATCHED, seconds, trajectory_arrays
+from robotid_ros.nodes.messages import LATCHED, newest, seconds, trajectory_arrays
 from robotid_ros.nodes.runtime import run_node, steady_timer
 from robotid_ros.report.live import (
     JointFit,
@@ -137,8 +137,7 @@ class Watcher(Node):
         self.create_subscription(JointState, 'identification/predicted_torque', self._on_predicted, 10)
         self.create_subscription(JointState, 'identification/external_torque', self._on_external, 10)
         if motion:
-            newest = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-            self.create_subscription(JointState, 'joint_states', self._on_state, newest)
+            self.create_subscription(JointState, 'joint_states', self._on_state, newest(10))
             self.create_subscription(JointTrajectory, 'excitation/reference', self._on_reference, LATCHED)
             self.create_subscription(String, 'robot_description', self._on_description, LATCHED)
         self._stop = self.create_client(Trigger, 'excitation/stop')
