@@ -45,7 +45,7 @@ from robotid_ros.nodes.messages import LATCHED, average_label, publish, seconds,
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.payload_service import PayloadService
 from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node, serve, steady_timer
-from robotid_ros.nodes.status import Status
+from robotid_ros.nodes.status import IdentifyService, Status
 from robotid_ros.nodes.torque_watch import TorqueWatch, WrenchWatch, read_levels
 from robotid_ros.progress import Progress
 from robotid_ros.workflow import Identification, load_by_purpose, write_identification
@@ -77,10 +77,10 @@ class IdentificationNode(Node):
         self._torques: dict[str, object] = {}  # what following the joint states takes
         self._worker = BackgroundWorker(self)
         self._payload = PayloadService(self, self._worker, self._robot, self._arm, self._in_folders)
-        self._result = self.create_publisher(String, '~/result', LATCHED)
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
         self.add_on_set_parameters_callback(self._refusal)
         self._status = Status(self, LATCHED, self._said, 'waiting for the robot description')
+        self._answer = IdentifyService(self, self._status, self._identified, IdentificationError)
         read_levels(self._config.contact_levels)  # refused at the start, not when the arm is identified
         self._watch = TorqueWatch(self)
         self.create_subscription(JointTrajectory, 'recorder/averaged', self._on_averaged, LATCHED)
@@ -94,8 +94,7 @@ class IdentificationNode(Node):
                 String, 'robot_description', lambda message: self._take_description(message.data), LATCHED
             )
         self._stop = self.create_client(Trigger, 'excitation/stop', callback_group=ReentrantCallbackGroup())
-        serve(self, self._say_refusal, identify=self._identify)
-        serve(self, clear=self._clear, generate=self._generate, cancel=self._cancel)
+        serve(self, clear=self._clear, generate=self._generate)
         if self._config.wrench_result:
             WrenchWatch(
                 self, self._config.wrench_result, lambda: None if self._session is None else self._session.model
@@ -329,7 +328,7 @@ class IdentificationNode(Node):
 
     def _said(self) -> Mapping[str, object]:
         folders = {'folders_read': self._folders_read, 'seeds': ' '.join(map(str, sorted(self._seeds)))}
-        return {**folders, **self._values, **self._torques, **self._payload.values()}
+        return {**folders, **self._values, **self._torques, **self._payload.values(), **self._answer.values()}
 
     # -- services -----------------------------------------------------------------------------------
 
@@ -338,17 +337,13 @@ class IdentificationNode(Node):
             raise ModelError(self._missing or 'no robot description has come yet')
         return self._session
 
-    async def _identify(self) -> str:
+    async def _identified(self, progress: Progress) -> tuple[str, str, bool]:
         session = self._known()
         self._config = read_parameters(self, IdentificationNodeConfig)
         config = read_parameters(self, IdentificationConfig)
         selection = read_parameters(self, SelectionConfig)
-        with self._status.underway('identification', IdentificationError) as underway:
-            self._status.set(DiagnosticStatus.OK, 'identifying')
-            await self._worker.run(self._take_folders, session)
-            result, urdf = await self._worker.run(session.identify, config, selection, underway)
-        text: str = result.to_yaml()
-        publish(self._result, String(data=text))
+        await self._worker.run(self._take_folders, session)
+        result, urdf = await self._worker.run(session.identify, config, selection, progress)
         if urdf is not None:
             publish(self._calibrated, String(data=urdf))
         if session is self._session:  # no other arm came in the meantime
@@ -359,16 +354,14 @@ class IdentificationNode(Node):
         self._values['notes'] = '; '.join(result.notes) or 'none'
         if self._config.output_folder:
             await self._worker.run(self._write, session, result)
-        level = DiagnosticStatus.OK if result.usable and not result.notes else DiagnosticStatus.WARN
         error = result.metrics['training'].relative_error_total
         said = f'identified; {error:.1f} % of the torque unexplained'
         if not result.usable:
             said = f'{result.reason}; gravity, contact and feed-forward torques are not published'
-        self._status.set(level, '; '.join((said, *result.notes)))
-        return text
+        return result.to_yaml(), '; '.join((said, *result.notes)), result.usable and not result.notes
 
     def _write(self, session: IdentificationSession, result: IdentificationResult) -> None:
-        """Write the result with its data and report; a failure is logged, and the result stays published."""
+        """Write the result with its data and report; a failure is logged, and the result is published all the same."""
         found = Identification(
             model=session.model,
             result=result,
@@ -398,7 +391,7 @@ class IdentificationNode(Node):
         written = str(self._values.get('written', ''))
         if not written or not Path(written).is_dir():
             raise IdentificationError('the result was not written: set output_folder, and call ~/identify again')
-        with self._status.underway('code generation', IdentificationError) as underway:
+        with self._status.underway('the code generation', IdentificationError) as underway:
             minimal, files = await self._worker.run(_generated, session.model, result, Path(written), underway)
         if result is self._found:
             self._watch.take_code(minimal.inverse_dynamics)
@@ -407,13 +400,6 @@ class IdentificationNode(Node):
             f'{", ".join(map(str, files))}: inverse dynamics with friction in {multiplications} multiplications and '
             f'{additions} additions; torques are predicted with it from now on'
         )
-
-    async def _cancel(self) -> str:
-        """Give an identification up; what was recorded stays."""
-        if self._status.work is None:
-            return 'nothing is under way'
-        self._status.work.cancel()
-        return 'it is being given up; the recordings stay'
 
     async def _clear(self) -> str:
         if self._session is not None:
@@ -429,10 +415,6 @@ class IdentificationNode(Node):
     def _arm(self) -> tuple[RobotModel, IdentificationResult | None]:
         """Return the arm, and what was found of it."""
         return self._known().model, self._found
-
-    def _say_refusal(self, response: Trigger.Response) -> None:
-        if not response.success:
-            self._status.set(DiagnosticStatus.WARN, response.message)
 
     # -- what goes out ------------------------------------------------------------------------------
 

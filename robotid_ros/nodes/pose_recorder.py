@@ -47,7 +47,7 @@ from robotid_ros.nodes.status import IdentifyService, Status
 from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
 
-_POLL, _LOOK = 0.02, 0.2  # [s]
+_POLL, _LOOK, _STATUS_PERIOD = 0.02, 0.2, 0.5  # [s]
 _DEPTH = 2000  # joint states: four seconds at 500 Hz
 _FRAMES = 20  # transforms of /tf that a refusal names at most
 _AGAIN = 30.0  # times the rest tolerance: how far the arm has to go to count as being somewhere else
@@ -86,13 +86,16 @@ class PoseRecorder(Node):
         self._last: Array | None = None
         self._count = 0
         self._worker = BackgroundWorker(self)
+        self._thinker = BackgroundWorker(self)  # so that recording goes on
         declare_parameters(self, CalibrationConfig)
         self._description = ''
         self.create_subscription(String, 'robot_description', self._receive_description, LATCHED)
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
         rows = {'points_file': self._config.points_file}
         self._status = Status(self, 10, lambda: {'rows': self._count, **rows, **self._answer.values()})
-        self._answer = IdentifyService(self, self._status, self._identified, CalibrationError)
+        self._answer = IdentifyService(
+            self, self._status, partial(self._thinker.run, self._identified), CalibrationError
+        )
         receive = self._receive_target
         wanted: dict[str, tuple[Any, Callable[[Any], None]]] = {
             'joint_states': (JointState, self._receive_joints),
@@ -101,12 +104,13 @@ class PoseRecorder(Node):
         }
         if self._config.tf_parent:
             wanted['/tf'] = (_tf_message(), self._receive_transforms)
+        steady_timer(self, _STATUS_PERIOD, self._status.publish)
         steady_timer(self, _LOOK, partial(subscribe_to_published, self, wanted, _DEPTH))
         serve(self, measure=self._measure)
 
     def close(self) -> None:
         """Forget work that has not begun."""
-        self._answer.close()
+        self._thinker.close()
         self._worker.close()
 
     # --- what comes in ---

@@ -12,7 +12,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -22,10 +22,8 @@ from std_msgs.msg import String
 
 from robotid_ros.errors import RobotIdError
 from robotid_ros.nodes.messages import LATCHED, publish
-from robotid_ros.nodes.runtime import BackgroundWorker, serve, steady_timer
+from robotid_ros.nodes.runtime import serve
 from robotid_ros.progress import Progress
-
-_STATUS_PERIOD = 0.5
 
 
 class Status:
@@ -47,9 +45,9 @@ class Status:
         self.work: Underway | None = None
 
     @contextmanager
-    def underway(self, work: str, error: type[RobotIdError]) -> Iterator['Underway']:
+    def underway(self, name: str, error: type[RobotIdError]) -> Iterator['Underway']:
         """Tell the progress of a work while it goes on; see :class:`Underway`."""
-        self.work = begun = Underway(work, error)
+        self.work = begun = Underway(name, error)
         try:
             yield begun
         finally:
@@ -93,20 +91,20 @@ class Status:
 class Underway:
     """The progress callback of a work: a status tells how far it is, and :meth:`cancel` ends it at its next step.
 
-    ``error`` is what the work then raises, with the name of the work. The work calls it from any thread.
+    ``error`` is what the work then raises, with its ``name``. The work calls it from any thread.
     """
 
-    def __init__(self, work: str, error: type[RobotIdError]) -> None:
-        self._work, self._error = work, error
+    def __init__(self, name: str, error: type[RobotIdError]) -> None:
+        self.name, self._error = name, error
         self._begun = time.monotonic()
-        self._share, self._step = 0.0, work
+        self._share, self._step = 0.0, name
         self._cancelled = threading.Event()
 
     def __call__(self, share: float, step: str) -> None:
         """Take in how far the work is and what it does; raise where it was cancelled."""
         self._share, self._step = share, step
         if self._cancelled.is_set():
-            raise self._error(f'the {self._work} was given up on request')
+            raise self._error(f'{self.name} was given up on request')
 
     def cancel(self) -> None:
         """End the work at its next step."""
@@ -122,46 +120,44 @@ class Underway:
 class IdentifyService:
     """Answers ``~/identify`` with the YAML that ``work`` makes, which stays on the latched ``~/result``.
 
-    ``work`` runs in a thread of its own, so that the node goes on recording; it returns the YAML, a line for the
-    status, and whether the result is usable.
+    ``work`` waits for another thread, so that the node goes on recording; it returns the YAML, a line for the status,
+    and whether the result is good. ``~/cancel`` ends it, or what else the status says is under way.
     """
 
     def __init__(
-        self, node: Node, status: Status, work: Callable[[Progress], tuple[str, str, bool]], error: type[RobotIdError]
+        self,
+        node: Node,
+        status: Status,
+        work: Callable[[Progress], Awaitable[tuple[str, str, bool]]],
+        error: type[RobotIdError],
     ) -> None:
         self._status, self._work, self._error = status, work, error
         self._answered = 0
-        self._worker = BackgroundWorker(node)
         self._result = node.create_publisher(String, '~/result', LATCHED)
         serve(node, identify=self._identify, cancel=self._cancel)
-        steady_timer(node, _STATUS_PERIOD, status.publish)
 
     def values(self) -> Mapping[str, object]:
         """Return what a status says: how many identifications have ended."""
         return {'identifications': self._answered}
 
-    def close(self) -> None:
-        """Forget what has not begun."""
-        self._worker.close()
-
     async def _identify(self) -> str:
         if self._status.work is not None:
-            raise self._error('an identification is under way; ~/cancel ends it')
+            raise self._error(f'{self._status.work.name} is under way; ~/cancel ends it')
         try:
-            with self._status.underway('identification', self._error) as underway:
+            with self._status.underway('an identification', self._error) as underway:
                 self._status.set(DiagnosticStatus.OK, 'identifying')
-                text, said, usable = await self._worker.run(self._work, underway)
+                text, said, good = await self._work(underway)
         except Exception as cause:
             self._answered += 1
             self._status.set(DiagnosticStatus.WARN, str(cause))
             raise
         publish(self._result, String(data=text))
         self._answered += 1
-        self._status.set(DiagnosticStatus.OK if usable else DiagnosticStatus.WARN, said)
-        return str(text)
+        self._status.set(DiagnosticStatus.OK if good else DiagnosticStatus.WARN, said)
+        return text
 
     async def _cancel(self) -> str:
         if self._status.work is None:
-            return 'no identification is under way'
+            return 'nothing is under way'
         self._status.work.cancel()
-        return 'the identification is being given up; the recordings stay'
+        return f'{self._status.work.name} is being given up; the recordings stay'
