@@ -68,7 +68,7 @@ class FloatingRecorder(Node):
         super().__init__('floating_recorder', **options)  # as rclpy's Node: namespace, parameter_overrides, context
         declare_parameters(self, FloatingRecorderConfig)
         self._worker = BackgroundWorker(self)
-        self._thinker = BackgroundWorker(self)  # so that recording goes on
+        self._solver = BackgroundWorker(self)  # so that recording goes on
         self._lock = threading.Lock()
         self._writer: BagWriter | None = None
         self._waiting: deque[tuple[str, bytes, int]] = deque()  # topic, message, arrival [ns]
@@ -83,7 +83,7 @@ class FloatingRecorder(Node):
         self._counts: Mapping[str, int] = {}  # messages of the recording, by topic
         self._status = Status(self, 10, lambda: {**self._counts, **self._answer.values()})
         self._answer = IdentifyService(
-            self, self._status, partial(self._thinker.run, self._identified), IdentificationError
+            self, self._status, partial(self._solver.run, self._identified), IdentificationError
         )
         serve(self, start=partial(self._worker.run, self._start), stop=partial(self._worker.run, self._stop))
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
@@ -94,7 +94,7 @@ class FloatingRecorder(Node):
         """End a recording that is going on, so that nothing of it is lost."""
         with suppress(RobotIdError):
             self._stop()
-        self._thinker.close()
+        self._solver.close()
         self._worker.close()
 
     def _receive(self, topic: str, message: bytes) -> None:

@@ -86,7 +86,7 @@ class PoseRecorder(Node):
         self._last: Array | None = None
         self._count = 0
         self._worker = BackgroundWorker(self)
-        self._thinker = BackgroundWorker(self)  # so that recording goes on
+        self._solver = BackgroundWorker(self)  # so that recording goes on
         declare_parameters(self, CalibrationConfig)
         self._description = ''
         self.create_subscription(String, 'robot_description', self._receive_description, LATCHED)
@@ -94,7 +94,7 @@ class PoseRecorder(Node):
         rows = {'points_file': self._config.points_file}
         self._status = Status(self, 10, lambda: {'rows': self._count, **rows, **self._answer.values()})
         self._answer = IdentifyService(
-            self, self._status, partial(self._thinker.run, self._identified), CalibrationError
+            self, self._status, partial(self._solver.run, self._identified), CalibrationError
         )
         receive = self._receive_target
         wanted: dict[str, tuple[Any, Callable[[Any], None]]] = {
@@ -110,7 +110,7 @@ class PoseRecorder(Node):
 
     def close(self) -> None:
         """Forget work that has not begun."""
-        self._thinker.close()
+        self._solver.close()
         self._worker.close()
 
     # --- what comes in ---
