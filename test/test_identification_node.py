@@ -37,7 +37,7 @@ from rcl_interfaces.srv import SetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
-from ros_helpers import CALLS_AND_WAITS, NodeProcess, ros_environment, wait_until
+from ros_helpers import NodeProcess, ros_environment, wait_until
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -771,37 +771,6 @@ def test_a_cancelled_identification_keeps_its_recordings_and_says_how_far_it_was
             client.close()
         process.signal(signal.SIGINT)
         assert process.wait() == 0, process.output
-
-
-@pytest.mark.ros
-def test_a_client_that_is_killed_changes_nothing_and_the_result_stands_on_its_topic() -> None:
-    environment = ros_environment()
-    node = ['-m', 'robotid_ros.nodes.identification', '--ros-args', '-p', 'tip_link:=tool']
-    with NodeProcess(node, environment) as process:
-        client = Client(environment)
-        try:
-            client.description.publish(String(data=TWO_LINKS))
-            client.until(lambda: 'waiting for recordings' in client.status.get('message', ''), 'the robot being taken')
-            for run in (1, 2):
-                client.averaged.publish(averaged(run, 10.0 * run))
-                client.until(lambda run=run: client.status.get('recordings') == str(run), 'a recording')
-            with NodeProcess(['-c', CALLS_AND_WAITS, '/identification/identify'], environment) as caller:
-                client.until(lambda: 'share' in client.status or caller.ended, 'progress')
-                caller.signal(signal.SIGKILL)
-                caller.wait()
-            client.until(lambda: '/identification/result' in client.seen, 'the result')
-            result = yaml.safe_load(client.seen['/identification/result'].data)
-            assert result['joints'] == list(MODEL.joint_names)
-            client.until(lambda: 'share' not in client.status, 'nothing goes on')
-            answer = client.call('identify')  # who calls again has the same
-            assert answer.success, answer.message
-            again = yaml.safe_load(answer.message)
-            assert again['base_parameters'] == result['base_parameters']
-        finally:
-            client.close()
-        process.signal(signal.SIGINT)
-        assert process.wait() == 0, process.output
-        assert 'Traceback' not in process.output
 
 
 _TWO = """
