@@ -168,15 +168,26 @@ def _parameters(node: Node, controller: str) -> dict[str, Any]:
 class ControllerFeedback:
     """What a controller says of its own work at one instant.
 
-    The position it leads to, the one it measured and their difference have the shape (n,) [rad or m]; ``stamp`` is in
-    s. ``speed`` is the part of the speed at which it follows its trajectory [%], where it tells that.
+    The position it leads to and the one it measured have the shape (n,) [rad or m]; ``stamp`` is in s. ``speed`` is the
+    part of the speed at which it follows its trajectory [%], where it tells that.
     """
 
     stamp: float
     desired: Array
     actual: Array
-    error: Array
     speed: float | None = None
+
+
+def _positions(message: Any, fields: Sequence[str], joint_names: Sequence[str], what: str) -> list[Array]:
+    """Return the positions of some fields in the order of the joints; a DataError where one of them is missing."""
+    order = require_names(joint_names, message.joint_names, 'joint', what, DataError)
+    columns = []
+    for field in fields:
+        values = np.asarray(getattr(message, field).positions, dtype=float)
+        if len(values) != len(message.joint_names):
+            raise DataError(f'{len(message.joint_names)} joints, but {len(values)} positions of {field}')
+        columns.append(values[order])
+    return columns
 
 
 class ControllerLink(Protocol):
@@ -282,22 +293,13 @@ class TopicLink:
             return
         self._looked = now
         message = deserialize_message(serialised, self._type)
-        columns: dict[str, Array] = {}
         try:
-            order = require_names(self._joint_names, message.joint_names, 'joint', 'the controller state', DataError)
-            for name in ('reference', 'feedback', 'error'):
-                columns[name] = np.asarray(getattr(message, name).positions, dtype=float)[order]
-        except (DataError, IndexError):
+            fields = 'reference', 'feedback'
+            desired, actual = _positions(message, fields, self._joint_names, 'the controller state')
+        except DataError:
             return  # of another arm, or not yet filled
-        self._listener(
-            ControllerFeedback(
-                stamp=seconds(message.header.stamp),
-                desired=columns['reference'],
-                actual=columns['feedback'],
-                error=columns['error'],
-                speed=self._speed(message),
-            )
-        )
+        stamp, speed = seconds(message.header.stamp), self._speed(message)
+        self._listener(ControllerFeedback(stamp=stamp, desired=desired, actual=actual, speed=speed))
 
     def _speed(self, message: Any) -> float | None:
         """Return the speed scaling [%], once it has been full: a controller that does not fill it in leaves 0."""
@@ -433,26 +435,14 @@ class ActionLink:
         goal.heard = time.monotonic()
         if self._sent is None:
             return
+        told, fields = message.feedback, ('desired', 'actual', 'error')
         try:
-            feedback = self._feedback(message.feedback)
+            desired, actual, self._error = _positions(told, fields, self._joint_names, 'the feedback')
         except DataError as cause:
             self._problem = f'the feedback of the controller cannot be used: {cause}'
             return
-        self._error = feedback.error
-        self._listener(feedback)
-
-    def _feedback(self, message: Any) -> ControllerFeedback:
-        """Return a feedback message in the order of the joints; a DataError where a joint or a position is missing."""
-        order = require_names(self._joint_names, message.joint_names, 'joint', 'the feedback', DataError)
-        columns = {}
-        for name in ('desired', 'actual', 'error'):
-            values = np.asarray(getattr(message, name).positions, dtype=float)
-            if len(values) != len(message.joint_names):
-                raise DataError(f'{len(message.joint_names)} joints, but {len(values)} positions of {name}')
-            columns[name] = values[order]
-        stamp = seconds(message.header.stamp) or 1e-9 * self._node.get_clock().now().nanoseconds
-        desired, actual, error = columns.values()
-        return ControllerFeedback(stamp=stamp, desired=desired, actual=actual, error=error)
+        stamp = seconds(told.header.stamp) or 1e-9 * self._node.get_clock().now().nanoseconds
+        self._listener(ControllerFeedback(stamp=stamp, desired=desired, actual=actual))
 
     def _on_result(self, goal: _Goal, answer: Future) -> None:
         response = answer.result()
