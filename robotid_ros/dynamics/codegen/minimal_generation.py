@@ -16,7 +16,7 @@ searched for the fewest operations.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -42,20 +42,17 @@ from robotid_ros.progress import Progress
 _ROUND_OFF = 1e-14
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalParameters:
-    """Minimal parameters in the minimal frames.
+def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float) -> tuple[IntArray, Array]:
+    """Return the minimal parameters of the minimal frames, laminae wherever possible.
 
-    ``columns``, shape (k,), says which of the standard parameters of the minimal frames (PSEUDO_NAMES link by link,
-    then the drives') are kept; the others are zero. The ``map``, shape (k, p), is from the model's standard parameters.
+    Returns
+    -------
+    columns : ndarray of int, shape (k,)
+        Which of the standard parameters of the minimal frames (PSEUDO_NAMES link by link, then the drives') are kept;
+        the others are zero.
+    map : ndarray, shape (k, p)
+        From the model's standard parameters.
     """
-
-    columns: IntArray
-    map: Array
-
-
-def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float) -> LocalParameters:
-    """Return the minimal parameters of the minimal frames, laminae wherever possible."""
     model, count = base.model, len(base.columns)
     transform = np.eye(count)
     pseudo = pseudo_parameter_map()
@@ -67,7 +64,7 @@ def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float
     columns, _, grouping = reduced_columns(observations, tolerance)
     whole = grouping @ transform
     whole[np.abs(whole) < _ROUND_OFF * np.abs(whole).max(axis=1, keepdims=True, initial=0.0)] = 0.0
-    return LocalParameters(columns=columns, map=whole)
+    return columns, whole
 
 
 def trace_torques(
@@ -75,7 +72,7 @@ def trace_torques(
 ) -> tuple[Graph, tuple[int, ...]]:
     """Return the torques of the rigid body as a graph whose inputs are q, dq, ddq and the local parameters.
 
-    ``columns`` are those of :class:`LocalParameters`. At rest there are no velocities, accelerations and rotor
+    ``columns`` are those of :func:`local_parameters`. At rest there are no velocities, accelerations and rotor
     inertias: the torques of gravity.
     """
     model, graph = base.model, Graph()
@@ -102,20 +99,23 @@ def trace_torques(
 
 def shortest_form(
     base: BaseParameters, tolerance: float, snap: float, progress: Progress | None = None
-) -> tuple[Form, MinimalChain, LocalParameters]:
-    """Return the form with the fewest operations, found by changing one choice at a time."""
+) -> tuple[Form, MinimalChain, IntArray, Array]:
+    """Return the form with the fewest operations, found by changing one choice at a time, and what belongs to it.
+
+    That are its frames, and what :func:`local_parameters` returns for them.
+    """
     model, n = base.model, base.model.n
     groups = len(joint_groups(model, snap))
 
     @cache
-    def geometry(sides: tuple[int, ...]) -> tuple[MinimalChain, LocalParameters]:
+    def geometry(sides: tuple[int, ...]) -> tuple[MinimalChain, IntArray, Array]:
         chain = minimal_chain(model, sides, snap=snap)
-        return chain, local_parameters(base, chain, tolerance)
+        return chain, *local_parameters(base, chain, tolerance)
 
     @cache
     def cost(form: Form) -> tuple[int, int]:
-        chain, local = geometry(form.sides)
-        graph, outputs = trace_torques(base, chain, local.columns, form)
+        chain, columns, _ = geometry(form.sides)
+        graph, outputs = trace_torques(base, chain, columns, form)
         count = _motion_operations(graph, outputs, 3 * n)
         return count.multiplications + count.additions, count.multiplications
 
@@ -309,11 +309,11 @@ def _generate(
 ) -> dict[str, Array | IntArray]:
     """Return the rigid body's graphs with coefficients for inputs, and which coefficients are friction's."""
     n = base.model.n
-    form, chain, local = shortest_form(base, tolerance, snap, progress)
-    coefficients = Coefficients(3 * n, len(local.columns))
+    form, chain, columns, local_map = shortest_form(base, tolerance, snap, progress)
+    coefficients = Coefficients(3 * n, len(columns))
     arrays: dict[str, Array | IntArray] = {}
     for name in _RIGID:
-        traced = trace_torques(base, chain, local.columns, form, at_rest=name == 'gravity')
+        traced = trace_torques(base, chain, columns, form, at_rest=name == 'gravity')
         graph, outputs = coefficients.extract(*factored(*traced))
         if name == 'gravity':
             graph = _without_motion(graph, n)
@@ -321,12 +321,12 @@ def _generate(
         arrays[f'{name}_outputs'] = np.array(outputs, dtype=np.int64)
     symbols = drive_symbols(**base.options)
     drives = []
-    for position, column in enumerate(local.columns.tolist()):
+    for position, column in enumerate(columns.tolist()):
         symbol = symbols[(column - 10 * n) // n] if column >= 10 * n else ''
         if symbol in ('Fv', 'Fc', 'offset'):
             drives.append((coefficients.single(position), ('Fv', 'Fc', 'offset').index(symbol), column % n))
     arrays['drives'] = np.array(drives, dtype=np.int64).reshape(-1, 3)
-    arrays['coefficient_map'] = coefficients.matrix @ local.map[:, base.independent]
+    arrays['coefficient_map'] = coefficients.matrix @ local_map[:, base.independent]
     return arrays
 
 
