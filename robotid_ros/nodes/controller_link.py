@@ -123,9 +123,7 @@ def replacement(node: Node, controllers: Sequence[str]) -> str:
                 f'step of up to its speed times its period; ros2 param set {controller} {_REPLACEMENT} false avoids it'
             )
             return 'blend'
-        if _REPLACEMENT in known:
-            return 'immediate'
-        if _INTERPOLATION in known:  # a joint_trajectory_controller before that parameter
+        if _REPLACEMENT in known or _INTERPOLATION in known:  # the second alone before there was the first
             return 'immediate'
     raise ExcitationError(
         f'the controller ({", ".join(controllers) or "none"}) does not say how it replaces a trajectory: set '
