@@ -77,7 +77,7 @@ def test_cancel_ends_what_is_under_way_and_says_so_to_who_asked(user) -> None:
     assert float(user.value('remaining')) > 0.0
     refused = user.call('/excitation/identify')
     assert not refused.success
-    assert refused.message == 'an identification is under way; ~/cancel ends it'
+    assert refused.message == 'the identification is under way; ~/cancel ends it'
     assert 'is being given up; the recordings stay' in user.call('/excitation/cancel').message
     user.until(answer.done, 'an answer')
     assert not answer.result().success

@@ -271,7 +271,7 @@ class ExcitationNode(Node):
                 )
             return stoppable_design(model, config, progress=progress, cancelled=self._cancelled.is_set)
 
-        with self._status.underway('the design', ExcitationError) as underway:
+        with self._status.underway('design', ExcitationError) as underway:
             design: ExcitationDesign = await self._worker.run(work, underway)
         if self._cancelled.is_set():
             raise ExcitationError('the design was given up on request')

@@ -391,7 +391,7 @@ class IdentificationNode(Node):
         written = str(self._values.get('written', ''))
         if not written or not Path(written).is_dir():
             raise IdentificationError('the result was not written: set output_folder, and call ~/identify again')
-        with self._status.underway('the code generation', IdentificationError) as underway:
+        with self._status.underway('code generation', IdentificationError) as underway:
             minimal, files = await self._worker.run(_generated, session.model, result, Path(written), underway)
         if result is self._found:
             self._watch.take_code(minimal.inverse_dynamics)

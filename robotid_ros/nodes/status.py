@@ -104,7 +104,7 @@ class Underway:
         """Take in how far the work is and what it does; raise where it was cancelled."""
         self._share, self._step = share, step
         if self._cancelled.is_set():
-            raise self._error(f'{self.name} was given up on request')
+            raise self._error(f'the {self.name} was given up on request')
 
     def cancel(self) -> None:
         """End the work at its next step."""
@@ -142,9 +142,9 @@ class IdentifyService:
 
     async def _identify(self) -> str:
         if self._status.work is not None:
-            raise self._error(f'{self._status.work.name} is under way; ~/cancel ends it')
+            raise self._error(f'the {self._status.work.name} is under way; ~/cancel ends it')
         try:
-            with self._status.underway('an identification', self._error) as underway:
+            with self._status.underway('identification', self._error) as underway:
                 self._status.set(DiagnosticStatus.OK, 'identifying')
                 text, said, good = await self._work(underway)
         except Exception as cause:
@@ -160,4 +160,4 @@ class IdentifyService:
         if self._status.work is None:
             return 'nothing is under way'
         self._status.work.cancel()
-        return f'{self._status.work.name} is being given up; the recordings stay'
+        return f'the {self._status.work.name} is being given up; the recordings stay'
