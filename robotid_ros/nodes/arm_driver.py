@@ -373,16 +373,19 @@ class ArmDriver:
     def values(self) -> dict[str, object]:
         """Return what is worth a place in the status."""
         run = self.run
-        ended: dict[str, object] = {
-            'runs_ended': self._ended
-        }  # a client that slept through a short run still sees that there was one
+        # A client that slept through a short run still sees that there was one.
+        ended: dict[str, object] = {'runs_ended': self._ended}
         if run is None:
             return ended
+        phase, elapsed, duration = run.plan.phase(run.time), run.time, run.plan.reference.duration
         return ended | {
-            'phase': run.plan.phase(run.time),
+            'phase': phase,
             'tracking_error': run.following.tracking_error,
-            'elapsed': run.time,
-            'duration': run.plan.reference.duration,
+            'elapsed': elapsed,
+            'duration': duration,
+            'share': min(max(elapsed / duration, 0.0), 1.0),
+            'step': phase,
+            'remaining': max(duration - elapsed, 0.0),
             **{f'{sight.name}/rate': sight.rate for sight in run.sights if sight.on},
             **{f'{sight.name}/finite': sight.share for sight in run.sights if sight.on},
             **self.link.values(),

@@ -144,17 +144,12 @@ class ExcitationNode(Node):
 
     def _values(self) -> dict[str, object]:
         """Return the values of the status."""
-        run = self._driver.values()
-        if 'elapsed' in run:
-            elapsed, whole = float(str(run['elapsed'])), float(str(run['duration']))
-            share, remaining = min(max(elapsed / whole, 0.0), 1.0), max(whole - elapsed, 0.0)
-            run = {**run, 'share': share, 'step': run['phase'], 'remaining': remaining}
         return {
             'robot': self._model.name if self._model is not None else '',
             'state': self._status.state,
             'run': self._config.run,
             **self._motion_values,
-            **run,
+            **self._driver.values(),
         }
 
     def _previewed(self) -> tuple[tuple[str, ...], Motion] | None:
