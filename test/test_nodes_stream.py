@@ -118,7 +118,7 @@ def test_messages_that_are_lost_here_are_no_slow_driver(node, kept, said):
 
 
 def start_checks(node):
-    commanders = Commanders(node, 'joint_trajectory', 'follow_joint_trajectory', publishes=False, acts=False)
+    commanders = Commanders(node, 'joint_trajectory', 'follow_joint_trajectory', acts=False)
     return StartChecks(
         node,
         Worker(),

@@ -117,7 +117,7 @@ class ArmDriver:
         self.state = ArmState(node, worker, self._take, self._guarded)
         self.surroundings = Surroundings(
             node,
-            Commanders(node, topic, action, publishes=not acts, acts=acts),
+            Commanders(node, topic, action, acts=acts),
             self._report,
             speed_scaling_topic=config.speed_scaling_topic,
             program_running_topic=config.program_running_topic,

@@ -52,19 +52,19 @@ class Commanders:
     node : Node
     topic, action : str
         Of the controller.
-    publishes, acts : bool
-        Whether this node has a publisher on the topic, and a client of the action.
+    acts : bool
+        Whether this node has a client of the action; else it has a publisher on the topic.
     """
 
-    def __init__(self, node: Node, topic: str, action: str, *, publishes: bool, acts: bool) -> None:
-        self._node, self._topic, self._publishes, self._acts = node, topic, publishes, acts
+    def __init__(self, node: Node, topic: str, action: str, *, acts: bool) -> None:
+        self._node, self._topic, self._acts = node, topic, acts
         self._feedback = f'{node.resolve_service_name(action)}/_action/feedback'
         self._accepted: frozenset[bytes] = frozenset()
 
     def others(self) -> dict[bytes, str]:
         """Return the GID and the node of every other endpoint."""
         node = self._node
-        publishers = _others(node, node.get_publishers_info_by_topic(self._topic), own=self._publishes)
+        publishers = _others(node, node.get_publishers_info_by_topic(self._topic), own=not self._acts)
         # Every client of an action, and nobody else, subscribes to its feedback.
         clients = _others(node, node.get_subscriptions_info_by_topic(self._feedback), own=self._acts)
         return publishers | clients
