@@ -47,7 +47,7 @@ class User(GraphClient):
     """Calls the node's services and follows what it and the arm say."""
 
     def __init__(self, domain):
-        super().__init__(domain)
+        super().__init__(domain, 'user')
         self.statuses, self.references, self.windows = [], [], []
         latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.node.create_subscription(DiagnosticStatus, '/excitation/status', self.statuses.append, latched)

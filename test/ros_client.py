@@ -25,10 +25,10 @@ from robotid_ros.nodes.loop_client import introduce
 class GraphClient:
     """A node in a ROS domain; subscriptions and publishers are made on ``node``."""
 
-    def __init__(self, domain):
+    def __init__(self, domain, name='client'):
         self.context = rclpy.Context()
         self.context.init(domain_id=domain)
-        self.node = rclpy.create_node('client', context=self.context)
+        self.node = rclpy.create_node(name, context=self.context)
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
 
