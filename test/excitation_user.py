@@ -10,24 +10,17 @@
 """A user of the excitation node: calls its services, follows what it and the arm say."""
 
 import json
-import time
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
 from excitation_helpers import UR10E
-from rcl_interfaces.srv import SetParameters
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from ros_helpers import DEADLINE
+from ros_client import GraphClient
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, String
-from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.model import RobotModel
-from robotid_ros.nodes.loop_client import introduce
 
 NODE = ['-m', 'robotid_ros.nodes.excitation', '--ros-args']
 JOINTS = RobotModel.from_urdf(UR10E).joint_names
@@ -50,15 +43,11 @@ SETTINGS = {
 }
 
 
-class User:
+class User(GraphClient):
     """Calls the node's services and follows what it and the arm say."""
 
     def __init__(self, domain):
-        self.context = rclpy.Context()
-        self.context.init(domain_id=domain)
-        self.node = rclpy.create_node('user', context=self.context)
-        self.executor = SingleThreadedExecutor(context=self.context)
-        self.executor.add_node(self.node)
+        super().__init__(domain, 'user')
         self.statuses, self.references, self.windows = [], [], []
         latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.node.create_subscription(DiagnosticStatus, '/excitation/status', self.statuses.append, latched)
@@ -75,27 +64,13 @@ class User:
             JointTrajectory, '/excitation/reference', self.references.append, self._latched
         )
 
-    def until(self, condition, what, deadline=DEADLINE):
-        end = time.monotonic() + deadline
-        while not condition():
-            if time.monotonic() > end:
-                raise AssertionError(f'{what} did not happen within {deadline} s; last status: {self.text}')
-            self.executor.spin_once(timeout_sec=0.05)
+    call = GraphClient.ask
 
-    def call(self, service, kind=Trigger, request=None):
-        client = self.node.create_client(kind, service)
-        self.until(client.service_is_ready, f'{service} appears')
-        introduce(self.node, service, lambda known: self.until(known, f'{service} knows this client'))
-        future = client.call_async(kind.Request() if request is None else request)
-        self.until(future.done, f'{service} answers')
-        self.node.destroy_client(client)
-        return future.result()
+    def said(self):
+        return f'; last status: {self.text}'
 
     def set(self, **values):
-        request = SetParameters.Request(
-            parameters=[Parameter(k, value=v).to_parameter_msg() for k, v in values.items()]
-        )
-        return self.call('/excitation/set_parameters', SetParameters, request).results
+        return self.set_parameters('excitation', values)
 
     @property
     def text(self):
@@ -124,11 +99,6 @@ class User:
 
     def report(self):
         return json.loads(self.call('/report').message)
-
-    def close(self):
-        self.executor.shutdown()
-        self.node.destroy_node()
-        rclpy.shutdown(context=self.context)
 
 
 def arguments(**settings):

@@ -131,7 +131,7 @@ def publish(path):
     from sensor_msgs.msg import JointState
     from trajectory_msgs.msg import JointTrajectory
 
-    from robotid_ros.nodes.conversions import trajectory_message
+    from robotid_ros.nodes.messages import trajectory_message
 
     with np.load(path) as archive:
         plan = json.loads(str(archive['plan']))

@@ -27,35 +27,31 @@ from robotid_ros.identification import IdentificationResult  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
 from robotid_ros.model.packaged import arm_file  # noqa: E402
 from robotid_ros.nodes.chain import NODES  # noqa: E402
-from robotid_ros.nodes.conversions import LATCHED  # noqa: E402
 from robotid_ros.nodes.loop_client import LoopClient, ServiceError  # noqa: E402
+from robotid_ros.nodes.messages import LATCHED  # noqa: E402
 from robotid_ros.simulation import read_truth  # noqa: E402
 
 DEADLINE = 300.0
 PATIENCE = 20.0
+ARM = {'publish_clock': True, 'speed': 3.0, 'effort_noise': 1e-3}
+ARM |= {'physics_rate': 500.0, 'publish_rate': 50.0, 'clock_rate': 25.0}  # enough for these motions
+RUN = {
+    'joint_state_timeout': PATIENCE,
+    'controller_timeout': PATIENCE,
+    'window_time': PATIENCE,  # in simulated seconds, which pass quickly
+    'settling_time': 3.0,  # simulated seconds, in which the recorder comes up
+    'start_delay': 5.0,  # a second of this computer, for the window's way to the arm
+    'start_anyway': ['unchecked_workspace', 'no_acceleration_limit'],
+}
+SWEEP = {'sweep_levels': 2, 'sweep_slowest': 0.1, 'sweep_stroke_time': 0.4}
 
 
 def test_one_call_runs_everything_from_the_parked_arm_to_the_report(tmp_path: Path) -> None:
     urdf, truth_file = tmp_path / 'crane.urdf', tmp_path / 'truth.yaml'
     urdf.write_text(CRANE)
     environment = isolated_environment()
-    arm = {'robot': urdf, 'truth_file': truth_file, 'publish_clock': True, 'speed': 3.0, 'effort_noise': 1e-3}
-    arm |= {'physics_rate': 500.0, 'publish_rate': 50.0, 'clock_rate': 25.0}  # enough for these motions
-    excitation = {
-        'sweep_levels': 2,
-        'sweep_slowest': 0.1,
-        'sweep_stroke_time': 0.4,
-        'period': 4.0,
-        'periods': 3,
-        'starts': 2,
-        'iterations': 30,
-        'joint_state_timeout': PATIENCE,
-        'controller_timeout': PATIENCE,
-        'window_time': PATIENCE,  # in simulated seconds, which pass quickly
-        'settling_time': 3.0,  # simulated seconds, in which the recorder comes up
-        'start_delay': 5.0,
-        'start_anyway': ['unchecked_workspace', 'no_acceleration_limit'],
-    }
+    arm = {**ARM, 'robot': urdf, 'truth_file': truth_file}
+    excitation = {**RUN, **SWEEP, 'period': 4.0, 'periods': 3, 'starts': 2, 'iterations': 30}
     folder = tmp_path / 'results'
     recorder = {'output_folder': tmp_path / 'recordings', 'effort': 'torque', 'start_timeout': PATIENCE}
     identification = {'output_folder': folder, 'friction': 'coulomb_viscous'}
@@ -123,24 +119,8 @@ def test_one_call_selects_among_trajectories_and_goes_on_where_it_was(tmp_path: 
     urdf = tmp_path / 'crane.urdf'
     urdf.write_text(CRANE)
     environment = isolated_environment()
-    arm = {'robot': urdf, 'publish_clock': True, 'speed': 3.0, 'effort_noise': 1e-3}
-    arm |= {'physics_rate': 500.0, 'publish_rate': 50.0, 'clock_rate': 25.0}
-    excitation = {
-        'sweep_levels': 2,
-        'sweep_slowest': 0.1,
-        'sweep_stroke_time': 0.4,
-        'period': 4.0,
-        'periods': 2,
-        'starts': 1,
-        'iterations': 10,
-        'seed': 7,
-        'joint_state_timeout': PATIENCE,
-        'controller_timeout': PATIENCE,
-        'window_time': PATIENCE,
-        'settling_time': 3.0,
-        'start_delay': 5.0,  # a second of this computer, for the window's way to the arm
-        'start_anyway': ['unchecked_workspace', 'no_acceleration_limit'],
-    }
+    arm = {**ARM, 'robot': urdf}
+    excitation = {**RUN, **SWEEP, 'period': 4.0, 'periods': 2, 'starts': 1, 'iterations': 10, 'seed': 7}
     recorder = {'output_folder': tmp_path / 'recordings', 'effort': 'torque', 'start_timeout': PATIENCE}
     identification = {'output_folder': tmp_path / 'results', 'estimator': 'alternating', 'select': True}
     chain = {'trajectories': 2, 'validation': False}
@@ -201,21 +181,9 @@ def test_one_call_finds_a_non_linear_friction_law_by_bees_on_the_arm_of_their_so
     """Excitation with velocities at its start, averages of its periods, smoothing, colony, match in validation."""
     configuration = arm_file('er16').with_suffix('.yaml')
     environment = isolated_environment()
-    arm = {'friction_law': 'daemi_heimann', 'publish_clock': True, 'speed': 3.0}
-    arm |= {'physics_rate': 500.0, 'publish_rate': 100.0, 'clock_rate': 25.0, 'effort_noise': 1e-3}
-    excitation = {
-        'period': 25.0,
-        'periods': 2,
-        'starts': 2,
-        'iterations': 30,
-        'rotor_inertia': False,
-        'joint_state_timeout': PATIENCE,
-        'controller_timeout': PATIENCE,
-        'window_time': PATIENCE,
-        'settling_time': 3.0,
-        'start_delay': 5.0,  # a second of this computer, for the window's way to the arm
-        'start_anyway': ['unchecked_workspace'],
-    }
+    arm = {**ARM, 'friction_law': 'daemi_heimann', 'publish_rate': 100.0}
+    excitation = {**RUN, 'period': 25.0, 'periods': 2, 'starts': 2, 'iterations': 30, 'rotor_inertia': False}
+    excitation['start_anyway'] = ['unchecked_workspace']
     recorder = {'output_folder': tmp_path / 'recordings', 'start_timeout': PATIENCE}
     identification = {
         'output_folder': tmp_path / 'results',

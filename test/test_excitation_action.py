@@ -26,7 +26,7 @@ from control_msgs.action import FollowJointTrajectory  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from excitation_user import JOINTS, NODE, User, arguments, assert_at_rest_within_limits, start  # noqa: E402
 
-from robotid_ros.nodes.conversions import action_name, outcome  # noqa: E402
+from robotid_ros.nodes.controller_link import action_name, outcome  # noqa: E402
 
 ACTION = '/arm_controller/follow_joint_trajectory'
 PATIENT = {'feedback_timeout': 10.0, 'joint_state_timeout': 10.0}  # a busy machine is no fault

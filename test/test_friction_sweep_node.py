@@ -27,8 +27,8 @@ from robotid_ros.demo.processes import NodeGroup, isolated_environment, paramete
 from robotid_ros.friction import friction_model  # noqa: E402
 from robotid_ros.identification.stroke_friction import stroke_friction  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
-from robotid_ros.nodes.conversions import LATCHED, trajectory_arrays  # noqa: E402
 from robotid_ros.nodes.loop_client import LoopClient, ServiceError  # noqa: E402
+from robotid_ros.nodes.messages import LATCHED, trajectory_arrays  # noqa: E402
 from robotid_ros.simulation import read_truth  # noqa: E402
 
 DEADLINE = 120.0

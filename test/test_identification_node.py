@@ -30,20 +30,16 @@ from robotid_ros.model.inertia import inertial_parameters
 
 pytest.importorskip('rclpy', reason='needs the ros extra')
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
-from rcl_interfaces.srv import SetParameters
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.parameter import Parameter
-from rclpy.signals import SignalHandlerOptions
-from ros_helpers import CALLS_AND_WAITS, NodeProcess, ros_environment, wait_until
+from ros_client import GraphClient
+from ros_helpers import NodeProcess, ros_environment
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from robotid_ros.nodes.conversions import LATCHED, trajectory_message
+from robotid_ros.nodes.messages import LATCHED, trajectory_message
 
 pytestmark = pytest.mark.ros
 
@@ -64,20 +60,12 @@ def averaged(seed: int, start: float) -> JointTrajectory:
     return trajectory_message(names, start, time, q[:, order], dq[:, order], ddq[:, order], torque[:, order])
 
 
-class Client:
+class Client(GraphClient):
     """A user of the node: publishes what the recorder would, calls services, keeps what comes back."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-        self.context = rclpy.Context()
-        rclpy.init(
-            context=self.context,
-            domain_id=int(environment['ROS_DOMAIN_ID']),
-            signal_handler_options=SignalHandlerOptions.NO,
-        )
-        self.node = rclpy.create_node('client', context=self.context)
-        self.executor = SingleThreadedExecutor(context=self.context)
-        self.executor.add_node(self.node)
+        super().__init__(int(environment['ROS_DOMAIN_ID']))
         self.averaged = self.node.create_publisher(JointTrajectory, '/recorder/averaged', LATCHED)
         self.friction = self.node.create_publisher(JointTrajectory, '/recorder/friction', LATCHED)
         self.description = self.node.create_publisher(String, '/robot_description', LATCHED)
@@ -104,33 +92,13 @@ class Client:
     def _on_status(self, message: DiagnosticStatus) -> None:
         self.status = {'message': message.message, **{item.key: item.value for item in message.values}}
 
-    def until(self, condition, what: str) -> None:
-        def turned() -> bool:
-            self.executor.spin_once(timeout_sec=0.05)
-            return bool(condition())
-
-        wait_until(turned, what)
-
     def call(self, name: str) -> Trigger.Response:
-        service = self.node.create_client(Trigger, f'/identification/{name}')
-        self.until(service.service_is_ready, f'the service {name}')
-        future = service.call_async(Trigger.Request())
-        self.until(future.done, f'an answer of {name}')
-        return future.result()
+        return self.ask(f'/identification/{name}')
 
     def set(self, **values: object) -> str:
         """Set parameters; return why they are refused, empty where they are not."""
-        service = self.node.create_client(SetParameters, '/identification/set_parameters')
-        self.until(service.service_is_ready, 'the service of the parameters')
-        listed = [Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
-        future = service.call_async(SetParameters.Request(parameters=listed))
-        self.until(future.done, 'an answer to the parameters')
-        return '; '.join(result.reason for result in future.result().results if not result.successful)
-
-    def close(self) -> None:
-        self.executor.shutdown(timeout_sec=1.0)
-        self.node.destroy_node()
-        rclpy.shutdown(context=self.context)
+        results = self.set_parameters('identification', values)
+        return '; '.join(result.reason for result in results if not result.successful)
 
 
 ARGUMENTS = (
@@ -771,37 +739,6 @@ def test_a_cancelled_identification_keeps_its_recordings_and_says_how_far_it_was
             client.close()
         process.signal(signal.SIGINT)
         assert process.wait() == 0, process.output
-
-
-@pytest.mark.ros
-def test_a_client_that_is_killed_changes_nothing_and_the_result_stands_on_its_topic() -> None:
-    environment = ros_environment()
-    node = ['-m', 'robotid_ros.nodes.identification', '--ros-args', '-p', 'tip_link:=tool']
-    with NodeProcess(node, environment) as process:
-        client = Client(environment)
-        try:
-            client.description.publish(String(data=TWO_LINKS))
-            client.until(lambda: 'waiting for recordings' in client.status.get('message', ''), 'the robot being taken')
-            for run in (1, 2):
-                client.averaged.publish(averaged(run, 10.0 * run))
-                client.until(lambda run=run: client.status.get('recordings') == str(run), 'a recording')
-            with NodeProcess(['-c', CALLS_AND_WAITS, '/identification/identify'], environment) as caller:
-                client.until(lambda: 'share' in client.status or caller.ended, 'progress')
-                caller.signal(signal.SIGKILL)
-                caller.wait()
-            client.until(lambda: '/identification/result' in client.seen, 'the result')
-            result = yaml.safe_load(client.seen['/identification/result'].data)
-            assert result['joints'] == list(MODEL.joint_names)
-            client.until(lambda: 'share' not in client.status, 'nothing goes on')
-            answer = client.call('identify')  # who calls again has the same
-            assert answer.success, answer.message
-            again = yaml.safe_load(answer.message)
-            assert again['base_parameters'] == result['base_parameters']
-        finally:
-            client.close()
-        process.signal(signal.SIGINT)
-        assert process.wait() == 0, process.output
-        assert 'Traceback' not in process.output
 
 
 _TWO = """

@@ -147,7 +147,8 @@ def test_the_identification_is_given_the_folder_of_the_recorder_unless_told_othe
 
 
 def test_parameters_that_are_arguments_are_those_of_the_node() -> None:
-    node = (ROOT / 'robotid_ros' / 'nodes' / 'excitation_config.py').read_text(encoding='utf-8')
+    nodes = ROOT / 'robotid_ros' / 'nodes'
+    node = ''.join((nodes / name).read_text(encoding='utf-8') for name in ('excitation.py', 'arm_driver.py'))
     declared = {item.name for config in (ExcitationConfig, RunConfig, PoseTourConfig) for item in fields(config)}
     for path in (IDENTIFY,):
         own = next(
@@ -172,9 +173,9 @@ def test_the_view_shows_what_the_preview_publishes() -> None:
     assert f"namespace='{namespace}'" in text
     assert f"'frame_prefix': '{prefix}/'" in text
     assert manager['Global Options']['Fixed Frame'] == f'{prefix}/base_link'
-    assert "create_publisher(JointState, '~/preview'" in (ROOT / 'robotid_ros/nodes/publishing.py').read_text()
+    assert "create_publisher(JointState, '~/preview'" in (ROOT / 'robotid_ros/nodes/preview.py').read_text()
     drawn = next(each for each in manager['Displays'] if each['Class'] == 'rviz_default_plugins/MarkerArray')
-    markers = (ROOT / 'robotid_ros' / 'nodes' / 'markers.py').read_text(encoding='utf-8')
+    markers = (ROOT / 'robotid_ros' / 'nodes' / 'preview.py').read_text(encoding='utf-8')
     assert drawn['Topic']['Value'] == '/excitation/preview_markers'
     assert "create_publisher(MarkerArray, '~/preview_markers', LATCHED)" in markers
     assert drawn['Topic']['Durability Policy'] == 'Transient Local'

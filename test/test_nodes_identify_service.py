@@ -25,22 +25,24 @@ from std_srvs.srv import Trigger  # noqa: E402
 
 NODE = """
 import sys, time
+from functools import partial
 from pathlib import Path
 from rclpy.node import Node
 from robotid_ros.errors import DataError
-from robotid_ros.nodes.conversions import LATCHED
-from robotid_ros.nodes.identify_service import IdentifyService
-from robotid_ros.nodes.publishing import Status
-from robotid_ros.nodes.runtime import run_node
+from robotid_ros.nodes.messages import LATCHED
+from robotid_ros.nodes.status import IdentifyService, Status
+from robotid_ros.nodes.runtime import BackgroundWorker, run_node, steady_timer
 
 class Recorder(Node):
     def __init__(self):
         super().__init__('excitation')  # whose status the user of these tests follows
         self.status = Status(self, LATCHED, lambda: self.service.values())
-        self.service = IdentifyService(self, self.status, work, DataError)
+        self.worker = BackgroundWorker(self)
+        self.service = IdentifyService(self, self.status, partial(self.worker.run, work), DataError)
+        steady_timer(self, 0.5, self.status.publish)
 
     def close(self):
-        self.service.close()
+        self.worker.close()
 
 def work(progress):
     while not Path(sys.argv[1]).exists():
@@ -66,7 +68,7 @@ def user(tmp_path: Path):
 
 def test_cancel_ends_what_is_under_way_and_says_so_to_who_asked(user) -> None:
     user, _, go = user
-    assert user.call('/excitation/cancel').message == 'no identification is under way'
+    assert user.call('/excitation/cancel').message == 'nothing is under way'
     client = user.node.create_client(Trigger, '/excitation/identify')
     user.until(client.service_is_ready, 'the service')
     answer = client.call_async(Trigger.Request())
@@ -75,7 +77,7 @@ def test_cancel_ends_what_is_under_way_and_says_so_to_who_asked(user) -> None:
     assert float(user.value('remaining')) > 0.0
     refused = user.call('/excitation/identify')
     assert not refused.success
-    assert refused.message == 'an identification is under way; ~/cancel ends it'
+    assert refused.message == 'the identification is under way; ~/cancel ends it'
     assert 'is being given up; the recordings stay' in user.call('/excitation/cancel').message
     user.until(answer.done, 'an answer')
     assert not answer.result().success

@@ -28,12 +28,11 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from robotid_ros.errors import ExcitationError  # noqa: E402
 from robotid_ros.execution.supervisor import Supervisor  # noqa: E402
 from robotid_ros.execution.watchdog import WatchdogConfig  # noqa: E402
-from robotid_ros.nodes.arm_driver import ArmDriver  # noqa: E402
-from robotid_ros.nodes.excitation_config import ExcitationNodeConfig, StartConfig  # noqa: E402
+from robotid_ros.nodes.arm_driver import ArmDriver, ArmDriverConfig  # noqa: E402
 from robotid_ros.nodes.parameters import declare_parameters  # noqa: E402
-from robotid_ros.nodes.publishing import Status  # noqa: E402
-from robotid_ros.nodes.start_checks import StartChecks  # noqa: E402
-from robotid_ros.nodes.surroundings import Commanders  # noqa: E402
+from robotid_ros.nodes.start_checks import StartChecks, StartConfig  # noqa: E402
+from robotid_ros.nodes.status import Status  # noqa: E402
+from robotid_ros.nodes.surroundings import Commanders, Surroundings  # noqa: E402
 
 
 class Controller:
@@ -93,7 +92,7 @@ def node():
 
 @pytest.mark.parametrize(('rate', 'slow'), [(50.0, False), (49.5, False), (46.0, True)])
 def test_an_arm_at_the_rate_asked_for_is_not_refused_by_the_rounding_of_its_stamps(node, rate, slow):
-    checks = StartChecks(node, Worker(), commanders(node), None)
+    checks = start_checks(node)
     for begin in range(1_790_000_000_000_000_000, 1_790_000_001_000_000_000, 20_408_163):  # ns
         checks._messages = []
         for k in range(27):
@@ -107,7 +106,7 @@ def test_an_arm_at_the_rate_asked_for_is_not_refused_by_the_rounding_of_its_stam
 @pytest.mark.parametrize(('kept', 'said'), [(1, None), (20, 'busy_computer')])
 def test_messages_that_are_lost_here_are_no_slow_driver(node, kept, said):
     """Of 500 Hz every twentieth arrives, two in a row now and then: the computer is too busy."""
-    checks = StartChecks(node, Worker(), commanders(node), None)
+    checks = start_checks(node)
     for k in range(27 * kept):
         if k % kept == 0 or (kept > 1 and k % (2 * kept) == 1):
             message = JointState(name=list(MODEL.joint_names), position=[0.0] * MODEL.n, effort=[1.0] * MODEL.n)
@@ -118,15 +117,23 @@ def test_messages_that_are_lost_here_are_no_slow_driver(node, kept, said):
     assert 'slow_joint_states' not in reasons
 
 
-def commanders(node):
-    return Commanders(node, 'joint_trajectory', 'follow_joint_trajectory', publishes=False, acts=False)
+def start_checks(node):
+    commanders = Commanders(node, 'joint_trajectory', 'follow_joint_trajectory', acts=False)
+    return StartChecks(
+        node,
+        Worker(),
+        Surroundings(node, commanders, print, speed_scaling_topic='', program_running_topic=''),
+    )
 
 
 @pytest.fixture
 def driver(node):
     """Return a driver in simulated time, whose clock has not come yet."""
     declare_parameters(node, WatchdogConfig)
-    return ArmDriver(node, Controller(), Status(node, 1, dict), Worker(), commanders(node), ExcitationNodeConfig())
+    declare_parameters(node, ArmDriverConfig)
+    made = ArmDriver(node, Status(node, 1, dict), Worker())
+    made.link = Controller()
+    return made
 
 
 def tick(driver, moment, begin=np.inf):
@@ -142,7 +149,7 @@ def tick(driver, moment, begin=np.inf):
 def test_a_stop_that_cannot_be_planned_is_said_and_tried_once_more(driver, monkeypatch):
     driver.state.listen(MODEL.joint_names)
     tick(driver, 100.0)
-    driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig(start_delay=0.5), recorded=False)
+    driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
     moments = iter(np.arange(100.01, 104.0, 0.01))
     for moment in moments:
         tick(driver, moment, 100.5)
@@ -156,27 +163,28 @@ def test_a_stop_that_cannot_be_planned_is_said_and_tried_once_more(driver, monke
 
     monkeypatch.setattr(Supervisor, '_planned', broken)
     driver.stop('a fault', fault=True)
-    assert driver._link.stops == []
+    assert driver.link.stops == []
     assert 'ZeroDivisionError: made by a test' in driver._status.text
     tick(driver, next(moments), 100.5)
     driver._on_monitor()
-    (stop,) = driver._link.stops
+    (stop,) = driver.link.stops
     assert stop.header.stamp == Time()
     assert driver.rest_text()
 
 
 def test_a_clock_that_stands_still_starts_nothing(driver):
     with pytest.raises(ExcitationError, match='the clock stands still: use_sim_time is set'):
-        driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig(), recorded=False)
-    assert driver._link.sent == []
+        driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
+    assert driver.link.sent == []
     assert driver.run is None
 
 
-def test_a_clock_that_jumps_back_stops_the_arm_and_rest_has_to_be_seen(driver):
+def test_a_clock_that_jumps_back_stops_the_arm_and_rest_has_to_be_seen(node, driver):
     """As when a simulated world is reset: the times of the run mean nothing any more; a stop needs none."""
     driver.state.listen(MODEL.joint_names)
     tick(driver, 100.0)
-    driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig(start_delay=30.0), recorded=False)
+    node.set_parameters([Parameter('start_delay', value=30.0)])
+    driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
     tick(driver, 101.0)
     driver._on_monitor()
     assert driver.run is not None
@@ -187,6 +195,6 @@ def test_a_clock_that_jumps_back_stops_the_arm_and_rest_has_to_be_seen(driver):
     assert driver._status.text.startswith(
         'stopping: the clock jumped back by 98.00 s, as when a simulated world is reset'
     )
-    (stop,) = driver._link.stops
+    (stop,) = driver.link.stops
     assert stop.header.stamp == Time()
     assert len(stop.points) == 1

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 import pytest
-from ros_helpers import DEADLINE, NodeProcess, ros_environment
+from ros_helpers import NodeProcess, ros_environment
 from simulation_helpers import UR10E
 
 pytest.importorskip('rclpy', reason='needs the ros extra')
@@ -21,17 +21,16 @@ pytest.importorskip('mujoco', reason='needs the sim extra')
 pytest.importorskip('control_msgs', reason='needs the ROS package control_msgs, which is not on PyPI')
 pytestmark = pytest.mark.ros
 
-import rclpy  # noqa: E402
 from action_msgs.msg import GoalStatus  # noqa: E402
 from builtin_interfaces.msg import Duration  # noqa: E402
 from control_msgs.action import FollowJointTrajectory  # noqa: E402
 from control_msgs.msg import JointTolerance  # noqa: E402
 from excitation_user import User, arguments  # noqa: E402
 from rclpy.action import ActionClient  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from ros_client import GraphClient  # noqa: E402
 
 from robotid_ros.model import RobotModel  # noqa: E402
-from robotid_ros.nodes.conversions import seconds, trajectory_message  # noqa: E402
+from robotid_ros.nodes.messages import seconds, trajectory_message  # noqa: E402
 
 ARM = ['-m', 'robotid_ros.nodes.simulated_arm', '--ros-args', '-p', 'physics_rate:=500.0', '-p', 'publish_rate:=100.0']
 NAMES = list(RobotModel.from_urdf(UR10E).joint_names)
@@ -40,27 +39,13 @@ ZERO = np.zeros(6)
 Result = FollowJointTrajectory.Result
 
 
-class Client:
+class Client(GraphClient):
     """Sends goals, and keeps all feedback."""
 
     def __init__(self, domain):
-        self.context = rclpy.Context()
-        self.context.init(domain_id=domain)
-        self.node = rclpy.create_node('client', context=self.context)
-        self.executor = SingleThreadedExecutor(context=self.context)
-        self.executor.add_node(self.node)
+        super().__init__(domain)
         self.action = ActionClient(self.node, FollowJointTrajectory, 'follow_joint_trajectory')
         self.feedback = []
-
-    def until(self, condition, what):
-        end = time.monotonic() + DEADLINE
-        while not condition():
-            assert time.monotonic() < end, f'{what} did not happen within {DEADLINE:g} s'
-            self.executor.spin_once(timeout_sec=0.05)
-
-    def answer(self, future, what):
-        self.until(future.done, what)
-        return future.result()
 
     def send(self, target, duration, *, names=NAMES, stamp=0.0, speed=ZERO, **tolerances):
         self.until(self.action.server_is_ready, 'the action appears')
@@ -78,11 +63,6 @@ class Client:
     def moves(self):
         self.feedback.clear()
         self.until(lambda: self.feedback and np.abs(self.feedback[-1].desired.velocities).max() > 1e-3, 'the arm moves')
-
-    def close(self):
-        self.executor.shutdown()
-        self.node.destroy_node()
-        self.context.try_shutdown()
 
 
 @pytest.fixture(scope='module')

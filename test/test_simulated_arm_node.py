@@ -17,17 +17,16 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 import yaml
-from ros_helpers import DEADLINE, NodeProcess, assert_refused, ros_environment
+from ros_helpers import NodeProcess, assert_refused, ros_environment
 from simulation_helpers import CRANE, UR10E
 
 pytest.importorskip('rclpy', reason='needs the ros extra')
 pytest.importorskip('mujoco', reason='needs the sim extra')
 pytestmark = pytest.mark.ros
 
-import rclpy  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 from rclpy.serialization import deserialize_message  # noqa: E402
+from ros_client import GraphClient  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
@@ -35,20 +34,18 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 
 from robotid_ros.errors import ModelError  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
-from robotid_ros.nodes.publishing import JointStateTemplate  # noqa: E402
+from robotid_ros.nodes.messages import JointStateTemplate  # noqa: E402
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, build_parts  # noqa: E402
 from robotid_ros.simulation import read_truth  # noqa: E402
 
 ARM = ['-m', 'robotid_ros.nodes.simulated_arm']
 
 
-class Listener:
+class Listener(GraphClient):
     """Hears everything the arm says, and can command it."""
 
     def __init__(self, domain: int) -> None:
-        self.context = rclpy.Context()
-        self.context.init(domain_id=domain)
-        self.node = rclpy.create_node('listener', context=self.context)
+        super().__init__(domain)
         self.states: list[JointState] = []
         self.descriptions: list[str] = []
         self.clocks: list[float] = []
@@ -59,14 +56,6 @@ class Listener:
         clock = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
         self.node.create_subscription(Clock, '/clock', lambda m: self.clocks.append(seconds(m.clock)), clock)
         self.publisher = self.node.create_publisher(JointTrajectory, 'joint_trajectory', 10)
-        self.executor = SingleThreadedExecutor(context=self.context)
-        self.executor.add_node(self.node)
-
-    def until(self, condition: Callable[[], bool], what: str, deadline: float = DEADLINE) -> None:
-        end = time.monotonic() + deadline
-        while not condition():
-            assert time.monotonic() < end, f'{what} did not happen within {deadline:g} s'
-            self.executor.spin_once(timeout_sec=0.1)
 
     def send(
         self, names: list[str], points: list[tuple], stamp: float = 0.0, *, taken: Callable[[], bool], what: str
@@ -105,11 +94,6 @@ class Listener:
     def signals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         stamps = np.array([seconds(s.header.stamp) for s in self.states])
         return stamps, *(np.array([getattr(s, f) for s in self.states]) for f in ('position', 'velocity', 'effort'))
-
-    def close(self) -> None:
-        self.executor.shutdown()
-        self.node.destroy_node()
-        self.context.try_shutdown()
 
 
 def seconds(stamp) -> float:

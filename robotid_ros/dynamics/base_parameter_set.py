@@ -92,7 +92,7 @@ class BaseParameters:
     @property
     def units(self) -> tuple[str, ...]:
         """Units of the base parameters."""
-        n, drives = self.model.n, drive_symbols(self.options)
+        n, drives = self.model.n, drive_symbols(**self.options)
         found = []
         for column in self.independent.tolist():
             if column < 10 * n:
@@ -137,7 +137,7 @@ class BaseParameters:
         made = None if single is None or out is not None else single(q, dq, ddq)
         if made is not None:
             return made
-        columns, drives = tuple(self.independent.tolist()), drive_symbols(self.options)
+        columns, drives = tuple(self.independent.tolist()), drive_symbols(**self.options)
         if single is None:
             self._kernels.single = single_regressor(self.model, columns, drives)
         return regressor_columns(self.model, q, dq, ddq, columns, drives=drives, out=out)
@@ -173,7 +173,7 @@ class BaseParameters:
         if weights.shape != shape:
             raise DataError(f'weights: expected shape {shape}, as the regressor has, got {weights.shape}')
         slopes = np.empty((shape[0], 3 * shape[1]))
-        drives = drive_symbols(self.options)
+        drives = drive_symbols(**self.options)
         kernel = self._kernels.get(
             'regressor_gradient',
             content_key(self.model, {'columns': self.independent}, f'regressor gradient {drives}'),

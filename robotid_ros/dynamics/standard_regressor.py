@@ -43,13 +43,9 @@ class Columns(TypedDict):
     offset: bool
 
 
-def drive_symbols(columns: Columns) -> tuple[str, ...]:
-    """Return the symbols of the drive parameters asked for, in their order."""
-    return _symbols(**columns)
-
-
 @lru_cache(maxsize=16)
-def _symbols(rotor_inertia: bool, viscous: bool, coulomb: bool, offset: bool) -> tuple[str, ...]:
+def drive_symbols(rotor_inertia: bool, viscous: bool, coulomb: bool, offset: bool) -> tuple[str, ...]:
+    """Return the symbols of the drive parameters asked for, in their order."""
     wanted = (('Ia', rotor_inertia), ('Fv', viscous), ('Fc', coulomb), ('offset', offset))
     return tuple(symbol for symbol, asked in wanted if asked)
 
@@ -57,7 +53,7 @@ def _symbols(rotor_inertia: bool, viscous: bool, coulomb: bool, offset: bool) ->
 @lru_cache(maxsize=64)
 def one_sample(model: RobotModel, rotor_inertia: bool, viscous: bool, coulomb: bool, offset: bool) -> Single:
     """Return the full regressor of one sample, prepared; see :func:`single_regressor`."""
-    drives = _symbols(rotor_inertia, viscous, coulomb, offset)
+    drives = drive_symbols(rotor_inertia, viscous, coulomb, offset)
     return single_regressor(model, range((10 + len(drives)) * model.n), drives)
 
 
@@ -112,7 +108,7 @@ def full_regressor(
         made = one_sample(model, rotor_inertia, viscous, coulomb, offset)(q, dq, ddq)
         if made is not None:
             return made
-    drives = _symbols(rotor_inertia, viscous, coulomb, offset)
+    drives = drive_symbols(rotor_inertia, viscous, coulomb, offset)
     wanted = range((10 + len(drives)) * model.n)
     return regressor_columns(model, q, dq, ddq, wanted, drives=drives, part=part, out=out)
 
@@ -176,8 +172,8 @@ def column_names(
     Links and joints are counted from 1, base to tip.
     """
     names = [f'{name}{k}' for k in range(1, model.n + 1) for name in INERTIAL_NAMES]
-    columns = Columns(rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset)
-    return (*names, *(f'{symbol}{k}' for symbol in drive_symbols(columns) for k in range(1, model.n + 1)))
+    symbols = drive_symbols(rotor_inertia, viscous, coulomb, offset)
+    return (*names, *(f'{symbol}{k}' for symbol in symbols for k in range(1, model.n + 1)))
 
 
 def standard_parameters(

@@ -10,6 +10,7 @@
 """One run on an arm: from where it stands to the start, the periods, and back to rest; all checked."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from robotid_ros.execution.stopping_room import require_room
 from robotid_ros.execution.windows import KnotPlan, WindowPlan
 from robotid_ros.settings import Settings, setting
 
+Motion: TypeAlias = FourierTrajectory | FrictionSweep | PoseTour
+"""What an arm can be led through."""
 _AT_REST = 1e-6
 _MOST_REFERENCE_POINTS = 2000
 _LOOKED_AT = 3.0
@@ -111,7 +114,7 @@ class RunPlan:
 
 def plan_run(
     position: Array,
-    motion: FourierTrajectory | FrictionSweep | PoseTour,
+    motion: Motion,
     check: ReferenceCheck,
     config: RunConfig | None = None,
     arm: ReferenceCheck | None = None,

@@ -15,6 +15,7 @@ All decisions are those of :class:`robotid_ros.execution.supervisor.Supervisor`.
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,13 +35,20 @@ from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.nodes.arm_state import ArmState
-from robotid_ros.nodes.controller_link import ControllerFeedback, ControllerLink
-from robotid_ros.nodes.conversions import LATCHED, trajectory_message
-from robotid_ros.nodes.excitation_config import ExcitationNodeConfig
+from robotid_ros.nodes.controller_link import (
+    ActionLink,
+    ControllerFeedback,
+    ControllerLink,
+    TopicLink,
+    action_name,
+    replacement,
+)
+from robotid_ros.nodes.messages import LATCHED, publish, trajectory_message
 from robotid_ros.nodes.parameters import read_parameters
-from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, failure, steady_timer
+from robotid_ros.nodes.status import Status
 from robotid_ros.nodes.surroundings import Commanders, Surroundings
+from robotid_ros.settings import Settings, setting
 
 _MONITOR_PERIOD = 0.02
 _REPEAT = 0.1
@@ -49,33 +57,67 @@ _SAYS_AGAIN = 1.0
 """How often the status of an arm that does not come to rest is renewed [s]."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmDriverConfig(Settings):
+    """How an arm is reached, and when it sets off."""
+
+    error = ExcitationError
+
+    start_delay: float = setting(0.5, 'From ~/start to the first motion', unit='s', range=(0.1, 60.0))
+    latency: float = setting(0.1, 'What a message takes to the controller', unit='s', range=(0.0, 1.0))
+    controller_timeout: float = setting(
+        5.0, 'How long ~/start waits for the controller to listen', unit='s', range=(0.0, 60.0)
+    )
+    speed_scaling_topic: str = setting(
+        '', 'Topic of the speed scaling to watch (std_msgs/Float64, 100 is full speed)', read_only=True
+    )
+    program_running_topic: str = setting(
+        '',
+        'Topic on which the driver says whether its robot takes commands (std_msgs/Bool): false in a protective stop, '
+        'with locked brakes, or while the program is paused',
+        read_only=True,
+    )
+    controller_interface: str = setting(
+        'topic',
+        'How trajectories reach the controller: on the topic joint_trajectory, or by the action '
+        'FollowJointTrajectory, with answers and feedback; the action needs control_msgs',
+        choices=('topic', 'action'),
+        read_only=True,
+    )
+    follow_joint_trajectory_action: str = setting(
+        '',
+        "Name of the controller's action; empty: follow_joint_trajectory beside the topic joint_trajectory",
+        read_only=True,
+    )
+
+
 class ArmDriver:
-    """Moves one arm; everything is for the executor's thread.
+    """Moves one arm; everything but :meth:`replacement` and ``link`` is for the executor's thread.
 
     What its joint states say is in ``state``, its supervisor while it is owned in ``run``, and ``rested`` is set
-    whenever a run has ended with the arm at rest. The node has declared the parameters of :class:`WatchdogConfig`. The
-    robot configuration says what the efforts of the joint states are.
+    whenever a run has ended with the arm at rest. The node has declared the parameters of :class:`ArmDriverConfig` and
+    :class:`WatchdogConfig`. The robot configuration says what the efforts of the joint states are.
     """
 
     def __init__(
         self,
         node: Node,
-        link: ControllerLink,
         status: Status,
         worker: BackgroundWorker,
-        commanders: Commanders,
-        config: ExcitationNodeConfig,
         robot: RobotConfig | None = None,
     ) -> None:
-        self._robot = robot
-        self._node, self._link, self._status, self._worker = node, link, status, worker
+        self._node, self._status, self._worker, self._robot = node, status, worker, robot
+        config = read_parameters(node, ArmDriverConfig)
+        acts, topic = config.controller_interface == 'action', 'joint_trajectory'
+        action = config.follow_joint_trajectory_action or action_name(node.resolve_topic_name(topic))
+        self.link: ControllerLink = ActionLink(node, action) if acts else TopicLink(node)
         self.run: Supervisor | None = None
         self._ended = 0
         self.rested = threading.Event()
         self.state = ArmState(node, worker, self._take, self._guarded)
         self.surroundings = Surroundings(
             node,
-            commanders,
+            Commanders(node, topic, action, acts=acts),
             self._report,
             speed_scaling_topic=config.speed_scaling_topic,
             program_running_topic=config.program_running_topic,
@@ -151,10 +193,18 @@ class ArmDriver:
     def _read_clock(self, run: Supervisor) -> None:
         run.clock.read(*self._both_clocks(), simulated=self._simulated())
 
-    def begin(
-        self, plan: RunPlan, first: Window, model: RobotModel, config: ExcitationNodeConfig, *, recorded: bool
-    ) -> None:
+    def wait_for_controller(self, given_up: threading.Event) -> None:
+        """Wait, off the executor's thread, for the controller; see :meth:`ControllerLink.require_controller`."""
+        self.link.require_controller(read_parameters(self._node, ArmDriverConfig).controller_timeout, given_up)
+
+    def replacement(self) -> str:
+        """Return how the controller replaces a trajectory; see :func:`controller_link.replacement`."""
+        return replacement(self._node, self.surroundings.commanders.controllers())
+
+    def begin(self, plan: RunPlan, first: Window, model: RobotModel, purpose: str, *, recorded: bool) -> None:
         """Send the first window, and the others as they become due; a run that is ``recorded`` ends with its recorder.
+
+        The reference tells the ``purpose``.
 
         Raises
         ------
@@ -165,9 +215,9 @@ class ArmDriver:
         clock, now = self._both_clocks()
         if clock <= 0.0 or not self.state.time.came.is_set():
             raise ExcitationError('the clock stands still: use_sim_time is set, but nothing has come on /clock')
-        watchdog = read_parameters(self._node, WatchdogConfig)
+        config, watchdog = read_parameters(self._node, ArmDriverConfig), read_parameters(self._node, WatchdogConfig)
         position = self.state.fresh_position()
-        self._link.begin(model.joint_names, self._guarded(self._on_feedback))
+        self.link.begin(model.joint_names, self._guarded(self._on_feedback))
         self.rested.clear()
         stall = watchdog.joint_state_timeout
         run_clock = RunClock(clock + config.start_delay, clock, now, simulated=self._simulated(), stall=stall)
@@ -177,11 +227,13 @@ class ArmDriver:
         run.joint_state(position, None, None, None, now)
         self.run, self._rest_since, self._said, self._after = run, None, -np.inf, []
         message = self._message(run, Order(window=first))
-        self._link.send(message)
+        self.link.send(message)
         self._first = message, now
         self._prepare()
-        reference = self._reference_message(run)
-        reference.header.frame_id = config.run
+        # One period, stamped with the start of the first one.
+        one_period = plan.one_period(plan.windows.knots.rate)
+        reference = trajectory_message(plan.joint_names, run_clock.begin + plan.begin, *one_period)
+        reference.header.frame_id = purpose
         publish(self._reference, reference)
         self._status.set(DiagnosticStatus.OK, 'on the way to the start', 'running')
         self._monitor.reset()
@@ -197,12 +249,6 @@ class ArmDriver:
                 'what they are (effort, torque_constants)'
             )
         return EffortWatch(plan, unit, watchdog.push_tolerance)
-
-    def _reference_message(self, run: Supervisor) -> JointTrajectory:
-        """Return one period of the reference, stamped with the start of the first period."""
-        plan = run.plan
-        times, *motion = plan.one_period(plan.windows.knots.rate)
-        return trajectory_message(plan.joint_names, run.clock.begin + plan.begin, times, *motion)
 
     def _message(self, run: Supervisor, order: Order) -> JointTrajectory:
         window = order.window
@@ -224,7 +270,7 @@ class ArmDriver:
         if run is None:
             self._monitor.cancel()
             return
-        fault = self._link.fault()
+        fault = self.link.fault()
         if run.state is State.RUNNING:
             self.surroundings.look()
             if fault is not None and run.time < run.plan.reference.duration:
@@ -245,7 +291,9 @@ class ArmDriver:
             self._status.text = {'ramp': 'on the way to the start', 'end': 'coming to rest'}.get(phase, phase)
         elif run.state is State.STOPPING:
             if before is State.RUNNING:
-                self._stopping(run)
+                self._first, self._prepared, self._said = None, None, time.monotonic()
+                publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
+                self._status.set(self._level(run), f'stopping: {self._reason(run)}', 'stopping')
             elif now - self._said > _SAYS_AGAIN:
                 self._said = now
                 self._status.set(self._level(run), f'stopping: {self._reason(run)}; {run.rest_text(now)}', 'stopping')
@@ -256,9 +304,9 @@ class ArmDriver:
         message = self._message(run, order)
         try:
             if not order.stop:
-                self._link.send(message)
+                self.link.send(message)
                 return
-            self._link.stop(message)
+            self.link.stop(message)
         except RobotIdError as cause:
             run.report(str(cause))
             return
@@ -272,10 +320,10 @@ class ArmDriver:
         if self._first is None:
             return
         message, sent = self._first
-        if self._link.answers or run.time >= 0.0:  # from the first motion on, it would make an arm at rest jump
+        if self.link.answers or run.time >= 0.0:  # from the first motion on, it would make an arm at rest jump
             self._first = None
         elif now - sent >= _REPEAT:
-            self._link.send(message)
+            self.link.send(message)
             self._first = message, now
 
     def _reason(self, run: Supervisor) -> str:
@@ -291,11 +339,6 @@ class ArmDriver:
         level: bytes = DiagnosticStatus.ERROR if run.fault else DiagnosticStatus.WARN
         return level
 
-    def _stopping(self, run: Supervisor) -> None:
-        self._first, self._prepared, self._said = None, None, time.monotonic()
-        publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
-        self._status.set(self._level(run), f'stopping: {self._reason(run)}', 'stopping')
-
     def stop(self, reason: str, *, fault: bool) -> None:
         """Bring the arm to rest, and say why."""
         run = self.run
@@ -310,7 +353,7 @@ class ArmDriver:
     def _conclude(self, run: Supervisor, now: float) -> None:
         """End a run whose arm was seen to rest, once the controller has had its say."""
         self._rest_since = now if self._rest_since is None else self._rest_since
-        problem = self._link.conclusion(now - self._rest_since)
+        problem = self.link.conclusion(now - self._rest_since)
         if problem is None:
             return
         self.run, self._prepared_for = None, None
@@ -330,17 +373,20 @@ class ArmDriver:
     def values(self) -> dict[str, object]:
         """Return what is worth a place in the status."""
         run = self.run
-        ended: dict[str, object] = {
-            'runs_ended': self._ended
-        }  # a client that slept through a short run still sees that there was one
+        # A client that slept through a short run still sees that there was one.
+        ended: dict[str, object] = {'runs_ended': self._ended}
         if run is None:
             return ended
+        phase, elapsed, duration = run.plan.phase(run.time), run.time, run.plan.reference.duration
         return ended | {
-            'phase': run.plan.phase(run.time),
+            'phase': phase,
             'tracking_error': run.following.tracking_error,
-            'elapsed': run.time,
-            'duration': run.plan.reference.duration,
+            'elapsed': elapsed,
+            'duration': duration,
+            'share': min(max(elapsed / duration, 0.0), 1.0),
+            'step': phase,
+            'remaining': max(duration - elapsed, 0.0),
             **{f'{sight.name}/rate': sight.rate for sight in run.sights if sight.on},
             **{f'{sight.name}/finite': sight.share for sight in run.sights if sight.on},
-            **self._link.values(),
+            **self.link.values(),
         }

@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 import numpy as np
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
@@ -24,7 +23,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ExcitationError
 from robotid_ros.execution.clock_offset import ClockOffset
 from robotid_ros.execution.watchdog import WatchdogConfig
-from robotid_ros.nodes.conversions import joint_state_values, seconds
+from robotid_ros.nodes.messages import joint_state_values, newest, seconds
 from robotid_ros.nodes.parameters import read_parameters
 from robotid_ros.nodes.runtime import BackgroundWorker, SimulatedTime
 
@@ -77,12 +76,11 @@ class ArmState:
         self.offset = ClockOffset()
         if self._joint_states is not None:
             return
-        # The newest joint state is what counts; best effort understands every publisher.
         self._joint_states = self._node.create_subscription(
             JointState,
             'joint_states',
             self._guarded(self._on_message),
-            QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT),
+            newest(10),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
         self.problem = f'none has come on {self._joint_states.topic_name}'

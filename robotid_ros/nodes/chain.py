@@ -33,10 +33,10 @@ from std_srvs.srv import Trigger
 
 from robotid_ros.errors import ExcitationError, RobotIdError
 from robotid_ros.identification import IdentificationResult
-from robotid_ros.nodes.conversions import LATCHED, node_names
 from robotid_ros.nodes.loop_client import LoopClient
+from robotid_ros.nodes.messages import LATCHED, node_names
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
-from robotid_ros.nodes.publishing import Status
+from robotid_ros.nodes.status import Status
 from robotid_ros.settings import Settings, setting
 
 NODES = ('excitation', 'recorder', 'identification')
@@ -246,15 +246,13 @@ class _Chain:
         self._design(config.run, config)
         if not poses:
             client.call(f'{recorder}/start', PATIENCE)
-        before, ended = int(client.status_value(recorder, 'rows') or 0), client.runs_ended()
+        before = int(client.status_value(recorder, 'rows') or 0)
         try:
-            self._tell(config.run, f'{config.run}: {client.call("excitation/start", ALWAYS)}')
-            client.wait(lambda: self._ended(ended), 'the end of the run', ALWAYS)
+            stopped = self._moved(config.run)
         finally:
             if not poses:
                 client.call(f'{recorder}/stop', PATIENCE)
-        client.require_healthy('excitation')
-        if client.status_value('excitation', 'state') == 'stopped':
+        if stopped:
             raise RobotIdError(f'the run of {config.run} was stopped')
         if poses:
             wanted = before + int(client.status_value('excitation', 'poses') or 0)
@@ -291,12 +289,8 @@ class _Chain:
         """Design, run and record one motion, until the identification node has it."""
         client = self.client
         self._design(kind, config)
-        before, asked, ended = self._count(counted), self._count('stops_asked'), client.runs_ended()
-        self._tell(kind, f'{kind}: {client.call("excitation/start", ALWAYS)}')
-        client.wait(lambda: self._ended(ended), 'the end of the run', ALWAYS)
-        client.require_healthy('excitation')
-        stopped = client.status_value('excitation', 'state') == 'stopped'
-        if stopped and self._count('stops_asked') <= asked:  # a user's, or a fault
+        before, asked = self._count(counted), self._count('stops_asked')
+        if self._moved(kind) and self._count('stops_asked') <= asked:  # a user's, or a fault
             raise RobotIdError(f'the {kind} was stopped')
         client.wait(
             lambda: client.status_value('recorder', 'state') in ('finished', 'failed'), 'its recording', PATIENCE
@@ -309,10 +303,19 @@ class _Chain:
     def _count(self, name: str) -> int:
         return int(self.client.status_value('identification', name) or 0)
 
-    def _ended(self, before: int) -> bool:
-        if self.node.count_publishers('excitation/status') == 0:
-            raise RobotIdError('the excitation node is gone')
-        return self.client.run_is_over(before)
+    def _moved(self, kind: str) -> bool:
+        """Start the run, wait until the arm rests after it, and return whether it was stopped."""
+        client, before = self.client, self.client.runs_ended()
+
+        def ended() -> bool:
+            if self.node.count_publishers('excitation/status') == 0:
+                raise RobotIdError('the excitation node is gone')
+            return client.run_is_over(before)
+
+        self._tell(kind, f'{kind}: {client.call("excitation/start", ALWAYS)}')
+        client.wait(ended, 'the end of the run', ALWAYS)
+        client.require_healthy('excitation')
+        return client.status_value('excitation', 'state') == 'stopped'
 
 
 def _require_alone(node: Node) -> None:

@@ -7,36 +7,98 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""How trajectories reach the controller: what a run needs of it, and the topic that every one has."""
 
+"""How trajectories reach the controller: by the topic that every one has, or by its action with answers.
+
+What a joint_trajectory_controller does was read in its source (ros-controls/ros2_controllers, at
+2.54.0 for Humble, 4.42.1 for Jazzy, 5.17.0 for Kilted and 6.9.0 for Rolling):
+
+- A new goal takes the place of the running one at the next control step, just as a message on the
+  topic does; the old goal is aborted with INVALID_GOAL (Humble: cancelled), which is no fault.
+- A goal goes on when its client dies. Each window ends at rest, so the arm does too.
+- A cancelled or aborted goal makes the controller hold the position it measures, at once and at any
+  speed; only where ``constraints.decelerate_on_cancel`` is set (not in Humble) it slows down. The
+  arm is therefore stopped by a goal that leads it to rest, and a goal is cancelled only at rest, or
+  where the controller refuses that last goal.
+- A goal that is refused is refused without a reason; the controller's log has it.
+"""
+
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
+from action_msgs.msg import GoalStatus
 from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import GetParameters, ListParameters
+from rclpy.action import ActionClient
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
+from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array, require_names
-from robotid_ros.errors import DataError, ExcitationError
-from robotid_ros.nodes.conversions import node_names, seconds
-from robotid_ros.nodes.publishing import publish
+from robotid_ros.errors import DataError, ExcitationError, MissingDependencyError
+from robotid_ros.nodes.messages import duration_message, insist, newest, node_names, publish, seconds
+from robotid_ros.nodes.parameters import read_parameters
+from robotid_ros.nodes.runtime import call_service
+from robotid_ros.settings import Settings, setting
 
-_ANSWER = 2.0
-"""How long a controller may take to answer [s]."""
 _REPLACEMENT, _INTERPOLATION, _TIME = 'allow_trajectory_replacement', 'interpolation_method', 'use_sim_time'
 _POLL = 0.05
 _STATE_PERIOD = 0.02
 """Of the controller states that are looked at [s]."""
+_MEANINGS: Mapping[int, tuple[str, str]] = {
+    -1: ('INVALID_GOAL', 'the controller cannot use the trajectory, or another one took its place'),
+    -2: ('INVALID_JOINTS', "the joints are not the controller's"),
+    -3: ('OLD_HEADER_TIMESTAMP', 'the trajectory lies in the past'),
+    -4: ('PATH_TOLERANCE_VIOLATED', 'a joint was too far from the trajectory'),
+    -5: ('GOAL_TOLERANCE_VIOLATED', 'a joint did not reach the end of the trajectory'),
+}
+_STATUS: Mapping[int, str] = {GoalStatus.STATUS_CANCELED: 'cancelled', GoalStatus.STATUS_ABORTED: 'aborted'}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionLinkConfig(Settings):
+    """What is asked of a controller by its action; there are such parameters only with the action."""
+
+    error = ExcitationError
+
+    path_tolerance: tuple[float, ...] = setting(
+        (),
+        'How far a joint may be from the trajectory before the controller aborts: one number, or one per joint; '
+        "0 or none: the controller's own",
+        unit='rad or m',
+        range=(0.0, 10.0),
+    )
+    goal_tolerance: tuple[float, ...] = setting(
+        (),
+        'How far a joint may be from the end of the trajectory: one number, or one per joint; 0 or none: the '
+        "controller's own",
+        unit='rad or m',
+        range=(0.0, 10.0),
+    )
+    goal_time_tolerance: float = setting(
+        0.0,
+        "How long after its end the joints may take to get within goal_tolerance; 0: the controller's own",
+        unit='s',
+        range=(0.0, 60.0),
+    )
+    feedback_timeout: float = setting(
+        1.0,
+        'Longest time without an answer or feedback from the controller before the arm is stopped',
+        unit='s',
+        range=(0.1, 60.0),
+    )
 
 
 def replacement(node: Node, controllers: Sequence[str]) -> str:
@@ -61,9 +123,7 @@ def replacement(node: Node, controllers: Sequence[str]) -> str:
                 f'step of up to its speed times its period; ros2 param set {controller} {_REPLACEMENT} false avoids it'
             )
             return 'blend'
-        if _REPLACEMENT in known:
-            return 'immediate'
-        if _INTERPOLATION in known:  # a joint_trajectory_controller before that parameter
+        if _REPLACEMENT in known or _INTERPOLATION in known:  # the second alone before there was the first
             return 'immediate'
     raise ExcitationError(
         f'the controller ({", ".join(controllers) or "none"}) does not say how it replaces a trajectory: set '
@@ -102,35 +162,30 @@ def _parameters(node: Node, controller: str) -> dict[str, Any]:
     }
 
 
-def call_service(node: Node, kind: Any, name: str, request: Any) -> Any:
-    """Return the answer of a service, or None; the executor spins in another thread."""
-    client, answered = node.create_client(kind, name), threading.Event()
-    try:
-        deadline = time.monotonic() + _ANSWER
-        while not client.service_is_ready():
-            if time.monotonic() > deadline:
-                return None
-            time.sleep(0.02)
-        future = client.call_async(request)
-        future.add_done_callback(lambda _: answered.set())
-        return future.result() if answered.wait(_ANSWER) else None
-    finally:
-        node.destroy_client(client)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerFeedback:
     """What a controller says of its own work at one instant.
 
-    The position it leads to, the one it measured and their difference have the shape (n,) [rad or m]; ``stamp`` is in
-    s. ``speed`` is the part of the speed at which it follows its trajectory [%], where it tells that.
+    The position it leads to and the one it measured have the shape (n,) [rad or m]; ``stamp`` is in s. ``speed`` is the
+    part of the speed at which it follows its trajectory [%], where it tells that.
     """
 
     stamp: float
     desired: Array
     actual: Array
-    error: Array
     speed: float | None = None
+
+
+def _positions(message: Any, fields: Sequence[str], joint_names: Sequence[str], what: str) -> list[Array]:
+    """Return the positions of some fields in the order of the joints; a DataError where one of them is missing."""
+    order = require_names(joint_names, message.joint_names, 'joint', what, DataError)
+    columns = []
+    for field in fields:
+        values = np.asarray(getattr(message, field).positions, dtype=float)
+        if len(values) != len(message.joint_names):
+            raise DataError(f'{len(message.joint_names)} joints, but {len(values)} positions of {field}')
+        columns.append(values[order])
+    return columns
 
 
 class ControllerLink(Protocol):
@@ -205,7 +260,9 @@ class TopicLink:
         self._joint_names: tuple[str, ...] = ()
         self._listener: Callable[[ControllerFeedback], None] = lambda _: None
         self._state: Subscription | None = None
-        self._type = _controller_state_type()
+        self._type: Any = None  # of the controller's state, where control_msgs is installed
+        with suppress(ImportError):
+            self._type = import_module('control_msgs.msg').JointTrajectoryControllerState
         self._looked = 0.0
         self._tells_speed = False
 
@@ -224,7 +281,7 @@ class TopicLink:
         self._tells_speed = False
         if self._type is not None and self._state is None:
             name = f'{self._publisher.topic_name.rpartition("/")[0]}/controller_state'
-            profile = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+            profile = newest(1)
             self._state = self._node.create_subscription(self._type, name, self._on_state, profile, raw=True)
 
     def _on_state(self, serialised: bytes) -> None:
@@ -234,22 +291,13 @@ class TopicLink:
             return
         self._looked = now
         message = deserialize_message(serialised, self._type)
-        columns: dict[str, Array] = {}
         try:
-            order = require_names(self._joint_names, message.joint_names, 'joint', 'the controller state', DataError)
-            for name in ('reference', 'feedback', 'error'):
-                columns[name] = np.asarray(getattr(message, name).positions, dtype=float)[order]
-        except (DataError, IndexError):
+            fields = 'reference', 'feedback'
+            desired, actual = _positions(message, fields, self._joint_names, 'the controller state')
+        except DataError:
             return  # of another arm, or not yet filled
-        self._listener(
-            ControllerFeedback(
-                stamp=seconds(message.header.stamp),
-                desired=columns['reference'],
-                actual=columns['feedback'],
-                error=columns['error'],
-                speed=self._speed(message),
-            )
-        )
+        stamp, speed = seconds(message.header.stamp), self._speed(message)
+        self._listener(ControllerFeedback(stamp=stamp, desired=desired, actual=actual, speed=speed))
 
     def _speed(self, message: Any) -> float | None:
         """Return the speed scaling [%], once it has been full: a controller that does not fill it in leaves 0."""
@@ -279,9 +327,215 @@ class TopicLink:
         return {}
 
 
-def _controller_state_type() -> Any:
-    """Return the message type of a controller's state, or None where control_msgs is not installed."""
-    try:
-        return import_module('control_msgs.msg').JointTrajectoryControllerState
-    except ImportError:
+@dataclass(slots=True, kw_only=True)
+class _Goal:
+    """One trajectory sent."""
+
+    heard: float  # when the controller last said something of it, or when it was sent (monotonic) [s]
+    stop: bool  # it leads to rest
+    handle: Any = None  # once it is accepted
+    refused: bool = False
+    ended: bool = False
+    outcome: str = ''  # what was wrong with its end
+    told: bool = False  # fault() has reported its refusal or its end
+
+
+class ActionLink:
+    """Sends every window as a goal that takes the place of the one before.
+
+    The node has declared the parameters of :class:`ActionLinkConfig`. A MissingDependencyError says that control_msgs
+    is not installed.
+    """
+
+    answers = True
+
+    def __init__(self, node: Node, name: str) -> None:
+        self._action, self._tolerance = control_msgs("controller_interface 'action'")
+        self._node = node
+        self._name = node.resolve_service_name(name)
+        self._client = ActionClient(node, self._action, name)
+        self._config = read_parameters(node, ActionLinkConfig)
+        self._joint_names: tuple[str, ...] = ()
+        self._listener: Callable[[ControllerFeedback], None] = lambda _: None
+        self._problem, self._looked = '', 0.0
+        self._error: Array | None = None
+        self._sent: _Goal | None = None
+        self._running: _Goal | None = None
+
+    def require_controller(self, timeout: float, given_up: threading.Event) -> None:
+        """Wait until exactly one controller serves the action; see :class:`ControllerLink`."""
+        wait_for_controller(
+            self._client.server_is_ready,
+            f'no controller serves the action {self._name}; set follow_joint_trajectory_action to the name of its '
+            'action, or controller_interface to topic',
+            timeout,
+            given_up,
+        )
+        servers = self._node.count_services(f'{self._name}/_action/send_goal')
+        if servers > 1:
+            raise ExcitationError(f'{servers} controllers serve the action {self._name}: all of them would move')
+
+    def begin(self, joint_names: Sequence[str], listener: Callable[[ControllerFeedback], None]) -> None:
+        """Read the tolerances, and forget an earlier run; see :class:`ControllerLink`."""
+        config = read_parameters(self._node, ActionLinkConfig)
+        for name in ('path_tolerance', 'goal_tolerance'):
+            count = len(getattr(config, name))
+            if count not in (0, 1, len(joint_names)):
+                raise ExcitationError(
+                    f'parameter {name!r}: expected one number, or one for each of the {len(joint_names)} joints, '
+                    f'got {count}'
+                )
+        self._config, self._joint_names, self._listener = config, tuple(joint_names), listener
+        self._sent = self._running = self._error = None
+        self._problem, self._looked = '', time.monotonic()
+
+    def send(self, message: JointTrajectory) -> None:
+        """Send the trajectory as a goal."""
+        self._send(message, stop=False)
+
+    def stop(self, message: JointTrajectory) -> None:
+        """Send the way to rest as a goal; if the controller refuses it, cancel the one it follows."""
+        self._send(message, stop=True)
+
+    def _send(self, message: JointTrajectory, *, stop: bool) -> None:
+        config = self._config
+        goal = self._action.Goal(
+            trajectory=message,
+            path_tolerance=self._tolerances(config.path_tolerance),
+            goal_tolerance=self._tolerances(config.goal_tolerance),
+            goal_time_tolerance=duration_message(config.goal_time_tolerance),
+        )
+        sent = self._sent = _Goal(heard=time.monotonic(), stop=stop)
+        answer = insist(partial(self._client.send_goal_async, goal, feedback_callback=partial(self._on_feedback, sent)))
+        answer.add_done_callback(partial(self._on_answer, sent))
+
+    def _tolerances(self, values: Sequence[float]) -> list[Any]:
+        """Return the messages of tolerances that are not 0, the controller's own; one stands for all joints."""
+        names = self._joint_names
+        each = [*values] * len(names) if len(values) == 1 else values
+        return [self._tolerance(name=k, position=value) for k, value in zip(names, each, strict=False) if value]
+
+    def _on_answer(self, goal: _Goal, answer: Future) -> None:
+        handle = answer.result()
+        goal.heard = time.monotonic()
+        if handle.accepted:
+            goal.handle = handle
+            insist(handle.get_result_async).add_done_callback(partial(self._on_result, goal))
+            self._running = goal
+            if self._sent is None:  # the run has been given up without waiting for this answer
+                self._cancel()
+            return
+        goal.refused = True
+        if goal.stop:
+            self._cancel()
+
+    def _on_feedback(self, goal: _Goal, message: Any) -> None:
+        goal.heard = time.monotonic()
+        if self._sent is None:
+            return
+        told, fields = message.feedback, ('desired', 'actual', 'error')
+        try:
+            desired, actual, self._error = _positions(told, fields, self._joint_names, 'the feedback')
+        except DataError as cause:
+            self._problem = f'the feedback of the controller cannot be used: {cause}'
+            return
+        stamp = seconds(told.header.stamp) or 1e-9 * self._node.get_clock().now().nanoseconds
+        self._listener(ControllerFeedback(stamp=stamp, desired=desired, actual=actual))
+
+    def _on_result(self, goal: _Goal, answer: Future) -> None:
+        response = answer.result()
+        goal.ended, goal.outcome = True, outcome(response.status, response.result)
+        if goal is not self._sent and response.result.error_code in (-4, -5):  # outside a tolerance
+            # The goal ended by itself, before the next one could take its place.
+            self._problem = goal.outcome
+
+    def fault(self) -> str | None:
+        """Return a refusal, the end of the goal, or the silence of the controller."""
+        goal = self._sent
+        if goal is None:
+            return None
+        if goal.refused:
+            goal.told = True
+            return 'the controller refuses the trajectory; its log says why'
+        if goal.ended:
+            goal.told = True
+            return goal.outcome or None
+        if self._problem:
+            return self._problem
+        if not self._client.server_is_ready():
+            return f'the action {self._name} has gone'
+        now = time.monotonic()
+        # After a late check, messages may still be in the queue: the next check decides.
+        slept, self._looked = now - self._looked > 0.5 * self._config.feedback_timeout, now
+        silence = now - goal.heard
+        if silence > self._config.feedback_timeout and not slept:
+            what = 'answer' if goal.handle is None else 'feedback'
+            return f'no {what} from the controller for {silence:.2f} s (allowed: {self._config.feedback_timeout:g} s)'
         return None
+
+    def conclusion(self, waited: float) -> str | None:
+        """Return how the last goal ended; cancel it if it does not end by itself."""
+        goal = self._sent
+        if goal is None:
+            return ''
+        if goal.told:
+            problem = ''
+        elif goal.refused:
+            problem = 'the controller refused to be led to rest: what it followed was cancelled'
+        elif goal.ended:
+            problem = goal.outcome
+        elif waited < self._config.goal_time_tolerance + self._config.feedback_timeout:
+            return None
+        else:
+            said = 'has not answered' if goal.handle is None else 'does not say that the end was reached'
+            problem = f'the controller {said}: what it follows is cancelled'
+            self._cancel()
+        self._sent = None
+        return problem
+
+    def _cancel(self) -> None:
+        """Have the controller hold the arm where it is."""
+        goal = self._running
+        if goal is not None and not goal.ended:
+            insist(goal.handle.cancel_goal_async)
+
+    def values(self) -> Mapping[str, object]:
+        """Return the largest error of the latest feedback, and its joint."""
+        if self._error is None:
+            return {}
+        k = int(np.argmax(np.abs(self._error)))
+        return {'controller_error': float(self._error[k]), 'controller_error_joint': self._joint_names[k]}
+
+
+def control_msgs(purpose: str) -> tuple[Any, Any]:
+    """Return the types of the action and of ``JointTolerance``.
+
+    A MissingDependencyError, whose subject is the ``purpose``, names what to install where they cannot be imported.
+    """
+    try:
+        return import_module('control_msgs.action').FollowJointTrajectory, import_module(
+            'control_msgs.msg'
+        ).JointTolerance
+    except ImportError as cause:
+        distribution = os.environ.get('ROS_DISTRO', '<distribution>')
+        raise MissingDependencyError(
+            f'{purpose} needs the ROS package control_msgs ({cause}); it is not on PyPI: install it with '
+            f"'sudo apt install ros-{distribution}-control-msgs' and source that ROS, "
+            'or set controller_interface to topic'
+        ) from cause
+
+
+def action_name(topic: str) -> str:
+    """Return the name of the action beside a topic: a joint_trajectory_controller has both in one namespace."""
+    return f'{topic.rpartition("/")[0]}/follow_joint_trajectory'
+
+
+def outcome(status: int, result: Any) -> str:
+    """Return how a goal ended, by ``action_msgs/msg/GoalStatus`` and its result, in words; '' if it reached its end."""
+    if status == GoalStatus.STATUS_SUCCEEDED:
+        return ''
+    text = f'the controller {_STATUS.get(status, "forgot")} the trajectory'
+    if result.error_code:
+        name, meaning = _MEANINGS.get(result.error_code, (f'error code {result.error_code}', 'unknown'))
+        text = f'{text}: {name} ({meaning})'
+    return f'{text}: {result.error_string}' if result.error_string else text

@@ -21,12 +21,11 @@ import numpy as np
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 
 from robotid_ros.errors import DataError
-from robotid_ros.nodes.conversions import joint_state_values
+from robotid_ros.nodes.messages import joint_state_values, newest
 
 _JOINT_STATE = 'sensor_msgs/msg/JointState'
 _TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
@@ -93,7 +92,7 @@ def _listen(
         for name, kinds in node.get_topic_names_and_types():
             if _JOINT_STATE in kinds and name not in followed:
                 followed.add(name)
-                qos = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
+                qos = newest(100)
                 node.create_subscription(JointState, name, lambda message, topic=name: keep(topic, message), qos)
         executor.spin_once(timeout_sec=0.05)
         if first is None and seen:

@@ -15,17 +15,15 @@ moves the arm. This module holds the services and their order.
 
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
 
 from robotid_ros.calibration.points import read_joints
 from robotid_ros.data.context import SCHEMAS, message_text
@@ -48,35 +46,57 @@ from robotid_ros.excitation.preparation import (
     validation_config,
 )
 from robotid_ros.excitation.workspace import workspace_constraints
-from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
+from robotid_ros.execution.run import Motion, RunConfig, RunPlan, plan_run
 from robotid_ros.execution.stopping_room import stoppable_design
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import configured_arm
-from robotid_ros.nodes.action_link import ActionLink
-from robotid_ros.nodes.arm_driver import ArmDriver
-from robotid_ros.nodes.controller_link import ControllerLink, TopicLink, replacement
-from robotid_ros.nodes.conversions import LATCHED, action_name
-from robotid_ros.nodes.excitation_config import (
-    ActionLinkConfig,
-    ExcitationNodeConfig,
-    StartConfig,
-    reordered,
-)
-from robotid_ros.nodes.identify_service import Underway
-from robotid_ros.nodes.markers import PreviewMarkers
+from robotid_ros.nodes.arm_driver import ArmDriver, ArmDriverConfig
+from robotid_ros.nodes.controller_link import ActionLinkConfig
+from robotid_ros.nodes.messages import LATCHED, publish
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.planning_scene import PlanningScene
-from robotid_ros.nodes.publishing import Preview, Status, publish
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node, steady_timer
-from robotid_ros.nodes.start_checks import StartChecks
-from robotid_ros.nodes.surroundings import Claim, Commanders
+from robotid_ros.nodes.preview import Preview, PreviewMarkers
+from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node, serve, steady_timer
+from robotid_ros.nodes.start_checks import StartChecks, StartConfig
+from robotid_ros.nodes.status import Status
+from robotid_ros.nodes.surroundings import Claim
+from robotid_ros.progress import Progress
+from robotid_ros.settings import Settings, setting
 
 _STATUS_PERIOD = 0.5
 _MOVED = 0.01
 _LAST_WAIT = 4.0
 """How long a node that ends waits for the arm to be seen at rest [s]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcitationNodeConfig(Settings):
+    """What the node is told besides the settings of the design, the run and the driver."""
+
+    error = ExcitationError
+
+    run: str = setting(
+        'excitation',
+        'What ~/design makes and ~/start runs; a validation is an excitation of another seed, poses are a tour with '
+        'rests for a calibration, free_floating is for the target that a space robot holds',
+        choices=('excitation', 'validation', 'friction_sweep', 'poses', 'free_floating'),
+    )
+    mission: str = setting('', 'Mission file of a free-floating robot; empty: the packaged example')
+    trajectory: str = setting('', 'Excitation YAML to run instead of a design of its own')
+    save_to: str = setting('', 'Where ~/design writes its excitation YAML; empty: nowhere')
+    preview_speed: float = setting(
+        1.0, 'How fast ~/preview shows the motion before it is run; 1 is its own speed', range=(0.01, 20.0)
+    )
+    urdf_file: str = setting('', 'URDF; empty: what is published on robot_description', read_only=True)
+    base_link: str = setting('', 'Link at the start of the chain; empty: the root', read_only=True)
+    tip_link: str = setting('', 'Link at the end of the chain; empty: the last one', read_only=True)
+    planning_scene: str = setting(
+        'get_planning_scene',
+        "Service of MoveIt's planning scene; where it is in the graph, the scene's objects are obstacles of designs "
+        'and runs; empty: not asked',
+    )
 
 
 class ExcitationNode(Node):
@@ -85,97 +105,54 @@ class ExcitationNode(Node):
     def __init__(self, **options: Any) -> None:
         super().__init__('excitation', **options)  # as rclpy's Node: namespace, parameter_overrides, context
         self._config = declare_parameters(self, ExcitationNodeConfig)
-        declare_parameters(self, ExcitationConfig)
-        declare_parameters(self, FrictionSweepConfig)
-        declare_parameters(self, PoseTourConfig)
-        declare_parameters(self, RunConfig)
-        declare_parameters(self, WatchdogConfig)
-        declare_parameters(self, StartConfig)
+        for kind in (ExcitationConfig, FrictionSweepConfig, PoseTourConfig, RunConfig, WatchdogConfig, StartConfig):
+            declare_parameters(self, kind)
+        if declare_parameters(self, ArmDriverConfig).controller_interface == 'action':
+            declare_parameters(self, ActionLinkConfig)
         self._robot = declare_robot_config(self)
         self._model: RobotModel | None = None
         self._description = self._description_problem = ''
-        self._motion: FourierTrajectory | FrictionSweep | PoseTour | None = None
+        self._motion: Motion | None = None
         self._motion_values: dict[str, Any] = {}
         self._loaded = ''
         self._purpose = self._config.run  # of the motion at hand; the parameter may have changed since its design
         self._unreadable = ''
         self._busy = ''
-        self._underway: Underway | None = None
         self._cancelled = threading.Event()
         self._worker = BackgroundWorker(self)
         self._status = Status(self, LATCHED, self._values, 'no trajectory yet: call ~/design')
-        self._link = self._controller_link()
-        self._commanders = self._other_commanders()
-        self._driver = ArmDriver(
-            self, self._link, self._status, self._worker, self._commanders, self._config, self._robot
-        )
-        # the robot configuration's topic is the same parameter
-        scaling = self._config.speed_scaling_topic or None
-        self._checks = StartChecks(
-            self, self._worker, self._commanders, scaling, self._robot,
-            lambda: self._driver.surroundings.recorder_died,
-        )  # fmt: skip
+        self._driver = ArmDriver(self, self._status, self._worker, self._robot)
+        self._checks = StartChecks(self, self._worker, self._driver.surroundings, self._robot)
         if self._config.urdf_file:
             self._take_description(self._config.urdf_file)
         else:
             self.create_subscription(
                 String, 'robot_description', lambda message: self._take_description(message.data), LATCHED
             )
-        services = ReentrantCallbackGroup()
-        for name, action in (
-            ('design', partial(self._serve, 'design', self._design)),
-            ('start', partial(self._serve, 'start', self._start)),
-            ('stop', self._stop),
-            ('cancel', self._stop),  # of a design or a run; what was recorded of it stays
-        ):
-            self.create_service(Trigger, f'~/{name}', answering(self, action), callback_group=services)
+        design, start = partial(self._serve, 'design', self._design), partial(self._serve, 'start', self._start)
+        # cancel is of a design or a run; what was recorded of it stays
+        serve(self, design=design, start=start, stop=self._stop, cancel=self._stop)
         self._plan = self.create_publisher(String, '~/plan', LATCHED)
         self._preview = Preview(self, self._previewed)
         self._scene = PlanningScene(self)
         self._markers = PreviewMarkers(self, self._worker)
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
-        self._claim = Claim(self, self._second)
+        self._claim = Claim(self)
         if self._config.urdf_file and self._model is None:
             raise ModelError(self._description_problem)
         self._status.publish()
 
-    def _controller_link(self) -> ControllerLink:
-        if self._config.controller_interface == 'topic':
-            return TopicLink(self)
-        declare_parameters(self, ActionLinkConfig)
-        return ActionLink(self, self._config.follow_joint_trajectory_action)
-
-    def _other_commanders(self) -> Commanders:
-        topic, acts = 'joint_trajectory', self._config.controller_interface == 'action'
-        named = self._config.follow_joint_trajectory_action
-        action = named or action_name(self.resolve_topic_name(topic))
-        return Commanders(self, topic, action, publishes=not acts, acts=acts)
-
-    def _second(self, reason: str) -> None:
-        raise ExcitationError(reason)
-
     def _values(self) -> dict[str, object]:
         """Return the values of the status."""
-        run = self._driver.values()
-        if self._underway is not None:
-            run = {**run, **self._underway.values()}
-        elif 'elapsed' in run:
-            elapsed, whole = float(str(run['elapsed'])), float(str(run['duration']))
-            run = {
-                **run,
-                'share': min(max(elapsed / whole, 0.0), 1.0),
-                'step': run['phase'],
-                'remaining': max(whole - elapsed, 0.0),
-            }
         return {
             'robot': self._model.name if self._model is not None else '',
             'state': self._status.state,
             'run': self._config.run,
             **self._motion_values,
-            **run,
+            **self._driver.values(),
         }
 
-    def _previewed(self) -> tuple[tuple[str, ...], FourierTrajectory | FrictionSweep | PoseTour] | None:
+    def _previewed(self) -> tuple[tuple[str, ...], Motion] | None:
         """Return the motion that ~/start would run; a trajectory file is read when its preview is first asked for."""
         if self._model is None or self._busy or self._driver.run is not None:
             return None
@@ -227,7 +204,7 @@ class ExcitationNode(Node):
             self._status.set(DiagnosticStatus.ERROR, said.replace('\n', '; '), state)
             raise ExcitationError(said) from cause
         finally:
-            self._busy, self._underway = '', None
+            self._busy = ''
             if self._driver.run is None:
                 self._driver.state.stop_listening()
 
@@ -272,13 +249,11 @@ class ExcitationNode(Node):
             config = validation_config(config)
         self._status.set(DiagnosticStatus.OK, 'optimising the trajectory', 'designing')
 
-        underway = self._underway = Underway('design', ExcitationError)
+        def work(underway: Progress) -> ExcitationDesign:
+            def progress(part: float, what: str) -> None:
+                underway(part, what)
+                self._status.text = f'optimising the trajectory: {100.0 * part:.0f} %, {what}'
 
-        def progress(part: float, what: str) -> None:
-            underway(part, what)
-            self._status.text = f'optimising the trajectory: {100.0 * part:.0f} %, {what}'
-
-        def work() -> ExcitationDesign:
             if floating is not None:
                 return design_excitation(
                     floating.robot,
@@ -291,7 +266,8 @@ class ExcitationNode(Node):
                 )
             return stoppable_design(model, config, progress=progress, cancelled=self._cancelled.is_set)
 
-        design: ExcitationDesign = await self._worker.run(work)
+        with self._status.underway('design', ExcitationError) as underway:
+            design: ExcitationDesign = await self._worker.run(work, underway)
         if self._cancelled.is_set():
             raise ExcitationError('the design was given up on request')
         if self._config.save_to:
@@ -347,11 +323,11 @@ class ExcitationNode(Node):
             'harmonics': design.trajectory.harmonics,
         }
         planned = {'excitation': design_to_dict(design)}
-        return self._ready(reordered(design, model), values, design.summary(), planned, config)
+        return self._ready(_reordered(design, model), values, design.summary(), planned, config)
 
     def _ready(
         self,
-        motion: FourierTrajectory | FrictionSweep | PoseTour,
+        motion: Motion,
         values: dict[str, Any],
         text: str,
         planned: dict[str, Any],
@@ -379,10 +355,10 @@ class ExcitationNode(Node):
         await self._checks.require_start(model, config, start, self._motion_values.get('condition_number_scaled'))
 
         def work() -> tuple[RunPlan, Window]:
-            self._link.require_controller(self._config.controller_timeout, self._cancelled)
+            self._driver.wait_for_controller(self._cancelled)
             run = run_config
             if run.trajectory_replacement == 'auto':
-                run = replace(run, trajectory_replacement=replacement(self, self._commanders.controllers()))
+                run = replace(run, trajectory_replacement=self._driver.replacement())
             arm = arm_check(model, config)
             plan = plan_run(position, motion, reference_check(model, config), run, arm)
             return plan, plan.windows.window(0)
@@ -395,7 +371,7 @@ class ExcitationNode(Node):
             name = model.joint_names[int(np.argmax(moved))]
             raise ExcitationError(f"joint '{name}' moved while the run was planned; let the arm rest, then start")
         recorded = 'no_recorder' not in start.start_anyway
-        self._driver.begin(plan, first, model, replace(self._config, run=self._purpose), recorded=recorded)
+        self._driver.begin(plan, first, model, self._purpose, recorded=recorded)
         whole = plan.reference.duration
         return f'started: {plan.begin:.1f} s to the start, then {plan.end - plan.begin:.1f} s, {whole:.1f} s in all'
 
@@ -420,10 +396,23 @@ class ExcitationNode(Node):
         self._worker.close()
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node; see ``ros2 run robotid_ros excitation``."""
-    return run_node(ExcitationNode, args)
+def _reordered(design: ExcitationDesign, model: RobotModel) -> FourierTrajectory:
+    """Return the trajectory of a design in the joint order of a model; an ExcitationError if the joints are others."""
+    if sorted(design.joint_names) != sorted(model.joint_names):
+        raise ExcitationError(
+            f'the trajectory moves {", ".join(design.joint_names)}; the robot has {", ".join(model.joint_names)}'
+        )
+    order = np.array([design.joint_names.index(name) for name in model.joint_names])
+    trajectory = design.trajectory
+    return FourierTrajectory(
+        a=trajectory.a[order],
+        b=trajectory.b[order],
+        offset=trajectory.offset[order],
+        base_frequency=trajectory.base_frequency,
+    )
 
+
+main = partial(run_node, ExcitationNode)
 
 if __name__ == '__main__':
     sys.exit(main())

@@ -32,23 +32,21 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from std_srvs.srv import Trigger
 
 from robotid_ros import __version__
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, IdentificationError, RobotIdError
 from robotid_ros.free_floating import identify_target, read_measurement, read_mission
-from robotid_ros.nodes.conversions import subscribe_to_published
-from robotid_ros.nodes.identify_service import IdentifyService
+from robotid_ros.nodes.messages import subscribe_to_published
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
-from robotid_ros.nodes.publishing import Status
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node, steady_timer
+from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
+from robotid_ros.nodes.status import IdentifyService, Status
 from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
 
 _DEPTH = 5000
-_LOOK, _WRITE = 0.2, 0.5  # [s]
+_LOOK, _WRITE, _STATUS_PERIOD = 0.2, 0.5, 0.5  # [s]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +68,7 @@ class FloatingRecorder(Node):
         super().__init__('floating_recorder', **options)  # as rclpy's Node: namespace, parameter_overrides, context
         declare_parameters(self, FloatingRecorderConfig)
         self._worker = BackgroundWorker(self)
+        self._solver = BackgroundWorker(self)  # so that recording goes on
         self._lock = threading.Lock()
         self._writer: BagWriter | None = None
         self._waiting: deque[tuple[str, bytes, int]] = deque()  # topic, message, arrival [ns]
@@ -78,12 +77,16 @@ class FloatingRecorder(Node):
             from nav_msgs.msg import Odometry
 
             self._kinds['odom'] = Odometry
-        self._unheard = {topic: (kind, self._receiver(topic)) for topic, kind in self._kinds.items()}
+        self._unheard: dict[str, tuple[Any, Callable[[Any], None]]] = {
+            topic: (kind, partial(self._receive, topic)) for topic, kind in self._kinds.items()
+        }
         self._counts: Mapping[str, int] = {}  # messages of the recording, by topic
         self._status = Status(self, 10, lambda: {**self._counts, **self._answer.values()})
-        self._answer = IdentifyService(self, self._status, self._identified, IdentificationError)
-        self.create_service(Trigger, '~/start', answering(self, partial(self._worker.run, self._start)))
-        self.create_service(Trigger, '~/stop', answering(self, partial(self._worker.run, self._stop)))
+        self._answer = IdentifyService(
+            self, self._status, partial(self._solver.run, self._identified), IdentificationError
+        )
+        serve(self, start=partial(self._worker.run, self._start), stop=partial(self._worker.run, self._stop))
+        steady_timer(self, _STATUS_PERIOD, self._status.publish)
         steady_timer(self, _LOOK, partial(subscribe_to_published, self, self._unheard, _DEPTH, raw=True))
         steady_timer(self, _WRITE, lambda: self._worker.run(self._write))
 
@@ -91,15 +94,12 @@ class FloatingRecorder(Node):
         """End a recording that is going on, so that nothing of it is lost."""
         with suppress(RobotIdError):
             self._stop()
-        self._answer.close()
+        self._solver.close()
         self._worker.close()
 
-    def _receiver(self, topic: str) -> Callable[[bytes], None]:
-        def receive(message: bytes) -> None:
-            if self._writer is not None:
-                self._waiting.append((topic, bytes(message), time.time_ns()))
-
-        return receive
+    def _receive(self, topic: str, message: bytes) -> None:
+        if self._writer is not None:
+            self._waiting.append((topic, bytes(message), time.time_ns()))
 
     # --- in the worker's thread ---
 
@@ -120,7 +120,9 @@ class FloatingRecorder(Node):
         return f'recording to {folder}'
 
     def _topic(self, topic: str) -> tuple[str, str]:
-        return self.resolve_topic_name(topic), _type_name(self._kinds[topic])
+        """Return the name of a topic, and that of its type, as a bag has them."""
+        kind = self._kinds[topic]
+        return self.resolve_topic_name(topic), f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
 
     def _write(self) -> None:
         """Write what has come."""
@@ -184,11 +186,6 @@ class FloatingRecorder(Node):
         said = f'identified: {result.target.mass:.4g} +- {result.target_deviation[0]:.2g} kg'
         said = f'{said}; {result.reason}' if result.reason else said
         return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100), said, result.usable
-
-
-def _type_name(kind: Any) -> str:
-    """Return 'package/msg/Name' of a message class."""
-    return f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
 
 
 main = partial(run_node, FloatingRecorder)

@@ -40,13 +40,12 @@ from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.session import IdentificationSession, RecursiveEstimate, averaged_period
 from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import configured_arm
-from robotid_ros.nodes.conversions import LATCHED, average_label, seconds, trajectory_arrays
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
-from robotid_ros.nodes.identify_service import Underway
+from robotid_ros.nodes.messages import LATCHED, average_label, publish, seconds, trajectory_arrays
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.payload_service import Carrying, PayloadService
-from robotid_ros.nodes.publishing import Status, publish
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node, steady_timer
+from robotid_ros.nodes.payload_service import PayloadService
+from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node, serve, steady_timer
+from robotid_ros.nodes.status import IdentifyService, Status
 from robotid_ros.nodes.torque_watch import TorqueWatch, WrenchWatch, read_levels
 from robotid_ros.progress import Progress
 from robotid_ros.workflow import Identification, load_by_purpose, write_identification
@@ -76,15 +75,12 @@ class IdentificationNode(Node):
         self._seeds: set[int] = set()  # of the designs whose recordings lie in the folders
         self._folders_read = False
         self._torques: dict[str, object] = {}  # what following the joint states takes
-        self._underway: Underway | None = None
         self._worker = BackgroundWorker(self)
-        self._payload = PayloadService(
-            self, self._worker, self._carrying, lambda: read_parameters(self, IdentificationNodeConfig)
-        )
-        self._result = self.create_publisher(String, '~/result', LATCHED)
+        self._payload = PayloadService(self, self._worker, self._robot, self._arm, self._in_folders)
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
         self.add_on_set_parameters_callback(self._refusal)
         self._status = Status(self, LATCHED, self._said, 'waiting for the robot description')
+        self._answer = IdentifyService(self, self._status, self._identified, IdentificationError)
         read_levels(self._config.contact_levels)  # refused at the start, not when the arm is identified
         self._watch = TorqueWatch(self)
         self.create_subscription(JointTrajectory, 'recorder/averaged', self._on_averaged, LATCHED)
@@ -97,14 +93,8 @@ class IdentificationNode(Node):
             self.create_subscription(
                 String, 'robot_description', lambda message: self._take_description(message.data), LATCHED
             )
-        services = ReentrantCallbackGroup()
-        self._stop = self.create_client(Trigger, 'excitation/stop', callback_group=services)
-        self.create_service(
-            Trigger, '~/identify', answering(self, self._identify, self._say_refusal), callback_group=services
-        )
-        self.create_service(Trigger, '~/clear', answering(self, self._clear), callback_group=services)
-        self.create_service(Trigger, '~/generate', answering(self, self._generate), callback_group=services)
-        self.create_service(Trigger, '~/cancel', answering(self, self._cancel), callback_group=services)
+        self._stop = self.create_client(Trigger, 'excitation/stop', callback_group=ReentrantCallbackGroup())
+        serve(self, clear=self._clear, generate=self._generate)
         if self._config.wrench_result:
             WrenchWatch(
                 self, self._config.wrench_result, lambda: None if self._session is None else self._session.model
@@ -197,9 +187,19 @@ class IdentificationNode(Node):
             self._status.set(DiagnosticStatus.WARN, f'a friction sweep cannot be used: {cause}')
             return
         self._session.strokes[message.header.frame_id or f'sweep at {seconds(message.header.stamp):.6f} s'] = strokes
-        count = sum(each.count for each in self._session.strokes.values())
-        self._values |= {'friction_strokes': count, 'friction_sweeps': len(self._session.strokes)}
-        self._status.set(DiagnosticStatus.OK, f'{count} steady strokes of friction sweeps')
+        self._values |= self._counts(self._session)
+        self._status.set(DiagnosticStatus.OK, f'{self._values["friction_strokes"]} steady strokes of friction sweeps')
+
+    def _counts(self, session: IdentificationSession) -> dict[str, object]:
+        """Return how many recordings there are of each kind, and which were left out."""
+        left = '; '.join(f'{key}: {why}' for key, why in self._unfit.items())
+        return {
+            'friction_strokes': sum(each.count for each in session.strokes.values()),
+            'friction_sweeps': len(session.strokes),
+            'recordings': len(session.datasets),
+            'validation_recordings': len(session.validation),
+            **({'left_out': left} if left else {}),
+        }
 
     def _take(self, session: IdentificationSession, message: JointTrajectory) -> RecursiveEstimate | None:
         names = tuple(message.joint_names)
@@ -210,7 +210,6 @@ class IdentificationNode(Node):
             dataset = replace(dataset, provenance={**dataset.provenance, 'remark': remark})
         if validation:
             session.validation[key] = dataset
-            self._values['validation_recordings'] = len(session.validation)
             return None
         self._periods, self._run = periods, key
         return session.add(key, dataset, read_parameters(self, IdentificationConfig))
@@ -280,25 +279,17 @@ class IdentificationNode(Node):
         except Exception as cause:
             self._status.set(DiagnosticStatus.WARN, f'a recording cannot be used: {failure(self, cause)}')
             return
-        if self._session is not None and self._unfit:
-            left = '; '.join(f'{key}: {why}' for key, why in self._unfit.items())
-            self._values['left_out'] = left
-            self._status.set(DiagnosticStatus.WARN, f'left out: {left}')
         if self._session is None:
             return
-        counts = {
-            'friction_strokes': sum(each.count for each in self._session.strokes.values()),
-            'friction_sweeps': len(self._session.strokes),
-            'recordings': len(self._session.datasets),
-            'validation_recordings': len(self._session.validation),
-        }
+        counts = self._counts(self._session)
         self._values |= counts
+        if self._unfit:
+            self._status.set(DiagnosticStatus.WARN, f'left out: {counts["left_out"]}')
         if estimate is None:
             return
         excited = estimate.persistently_exciting
         self._values = {
             **counts,
-            **({'left_out': '; '.join(f'{key}: {why}' for key, why in self._unfit.items())} if self._unfit else {}),
             'periods': self._periods,
             'stops_asked': self._stops_asked,
             'samples': estimate.samples,
@@ -336,29 +327,23 @@ class IdentificationNode(Node):
             self._stop.call_async(Trigger.Request())
 
     def _said(self) -> Mapping[str, object]:
-        going = {} if self._underway is None else self._underway.values()
         folders = {'folders_read': self._folders_read, 'seeds': ' '.join(map(str, sorted(self._seeds)))}
-        return {**folders, **self._values, **self._torques, **self._payload.values(), **going}
+        return {**folders, **self._values, **self._torques, **self._payload.values(), **self._answer.values()}
 
     # -- services -----------------------------------------------------------------------------------
 
-    async def _identify(self) -> str:
-        session = self._session
-        if session is None:
+    def _known(self) -> IdentificationSession:
+        if self._session is None:
             raise ModelError(self._missing or 'no robot description has come yet')
+        return self._session
+
+    async def _identified(self, progress: Progress) -> tuple[str, str, bool]:
+        session = self._known()
         self._config = read_parameters(self, IdentificationNodeConfig)
         config = read_parameters(self, IdentificationConfig)
         selection = read_parameters(self, SelectionConfig)
-        underway = self._underway = Underway('identification', IdentificationError)
-        self._status.set(DiagnosticStatus.OK, 'identifying')
-        try:
-            await self._worker.run(self._take_folders, session)
-            result, urdf = await self._worker.run(session.identify, config, selection, underway)
-        finally:
-            if self._underway is underway:
-                self._underway = None
-        text: str = result.to_yaml()
-        publish(self._result, String(data=text))
+        await self._worker.run(self._take_folders, session)
+        result, urdf = await self._worker.run(session.identify, config, selection, progress)
         if urdf is not None:
             publish(self._calibrated, String(data=urdf))
         if session is self._session:  # no other arm came in the meantime
@@ -369,16 +354,14 @@ class IdentificationNode(Node):
         self._values['notes'] = '; '.join(result.notes) or 'none'
         if self._config.output_folder:
             await self._worker.run(self._write, session, result)
-        level = DiagnosticStatus.OK if result.usable and not result.notes else DiagnosticStatus.WARN
         error = result.metrics['training'].relative_error_total
         said = f'identified; {error:.1f} % of the torque unexplained'
         if not result.usable:
             said = f'{result.reason}; gravity, contact and feed-forward torques are not published'
-        self._status.set(level, '; '.join((said, *result.notes)))
-        return text
+        return result.to_yaml(), '; '.join((said, *result.notes)), result.usable and not result.notes
 
     def _write(self, session: IdentificationSession, result: IdentificationResult) -> None:
-        """Write the result with its data and report; a failure is logged, and the result stays published."""
+        """Write the result with its data and report; a failure is logged, and the result is published all the same."""
         found = Identification(
             model=session.model,
             result=result,
@@ -408,12 +391,8 @@ class IdentificationNode(Node):
         written = str(self._values.get('written', ''))
         if not written or not Path(written).is_dir():
             raise IdentificationError('the result was not written: set output_folder, and call ~/identify again')
-        underway = self._underway = Underway('code generation', IdentificationError)
-        try:
+        with self._status.underway('code generation', IdentificationError) as underway:
             minimal, files = await self._worker.run(_generated, session.model, result, Path(written), underway)
-        finally:
-            if self._underway is underway:
-                self._underway = None
         if result is self._found:
             self._watch.take_code(minimal.inverse_dynamics)
         multiplications, additions = minimal.operations
@@ -421,13 +400,6 @@ class IdentificationNode(Node):
             f'{", ".join(map(str, files))}: inverse dynamics with friction in {multiplications} multiplications and '
             f'{additions} additions; torques are predicted with it from now on'
         )
-
-    async def _cancel(self) -> str:
-        """Give an identification up; what was recorded stays."""
-        if self._underway is None:
-            return 'nothing is under way'
-        self._underway.cancel()
-        return 'it is being given up; the recordings stay'
 
     async def _clear(self) -> str:
         if self._session is not None:
@@ -440,15 +412,9 @@ class IdentificationNode(Node):
         self._status.set(DiagnosticStatus.OK, 'all recordings forgotten')
         return self._status.text
 
-    def _carrying(self) -> Carrying:
-        """Return the arm whose payload is asked for."""
-        if self._session is None:
-            raise ModelError(self._missing or 'no robot description has come yet')
-        return Carrying(self._session.model, self._robot, self._found, self._in_folders)
-
-    def _say_refusal(self, response: Trigger.Response) -> None:
-        if not response.success:
-            self._status.set(DiagnosticStatus.WARN, response.message)
+    def _arm(self) -> tuple[RobotModel, IdentificationResult | None]:
+        """Return the arm, and what was found of it."""
+        return self._known().model, self._found
 
     # -- what goes out ------------------------------------------------------------------------------
 

@@ -71,6 +71,8 @@ def introduce(node: Node, service: str, wait: Callable[[Callable[[], bool]], Non
 class LoopClient:
     """Calls services one at a time while checking that the nodes run.
 
+    Its own ``node`` looks at the graph and logs.
+
     Parameters
     ----------
     watch : callable
@@ -89,13 +91,13 @@ class LoopClient:
         self._watch = watch
         self._context = rclpy.Context()
         rclpy.init(context=self._context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
-        self._node = rclpy.create_node(name, context=self._context)
+        self.node = rclpy.create_node(name, context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self._node)
+        self._executor.add_node(self.node)
         self.status: dict[str, DiagnosticStatus] = {}
         self._went_on = 0.0  # when a status last told progress
         for name in nodes:
-            self._node.create_subscription(
+            self.node.create_subscription(
                 DiagnosticStatus, f'{name}/status', lambda message, name=name: self._keep(name, message), 10
             )
 
@@ -123,11 +125,6 @@ class LoopClient:
         message = self.status.get(node)
         if message is not None and message.level == DiagnosticStatus.ERROR:
             raise ServiceError(f"the node '{node}' reports: {message.message}")
-
-    @property
-    def node(self) -> Node:
-        """The client's own node, to look at the graph and to log with."""
-        return self._node
 
     def wait(self, condition: Callable[[], bool], what: str, deadline: float) -> None:
         """Handle messages until a condition holds; a ServiceError after ``deadline`` seconds without progress.
@@ -173,18 +170,18 @@ class LoopClient:
         return dict(zip(names, map(parameter_value_to_python, response.values), strict=True))
 
     def _request(self, kind: Any, service: str, request: Any, deadline: float) -> Any:
-        client = self._node.create_client(kind, service)
+        client = self.node.create_client(kind, service)
         try:
             self.wait(client.service_is_ready, f'the service {service} appearing', deadline)
-            introduce(self._node, service, lambda known: self.wait(known, f'{service} knowing this client', deadline))
+            introduce(self.node, service, lambda known: self.wait(known, f'{service} knowing this client', deadline))
             future = client.call_async(request)
             self.wait(future.done, f'an answer of {service}', deadline)
             return future.result()
         finally:
-            self._node.destroy_client(client)
+            self.node.destroy_client(client)
 
     def close(self) -> None:
         """Leave the graph."""
         self._executor.shutdown(timeout_sec=1.0)
-        self._node.destroy_node()
+        self.node.destroy_node()
         rclpy.shutdown(context=self._context)

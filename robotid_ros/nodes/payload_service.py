@@ -11,31 +11,27 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
-from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
 
 from robotid_ros.arrays import Array
-from robotid_ros.data import Dataset, ProcessingSettings, Recording, process_file, process_recording
+from robotid_ros.data import ProcessingSettings, Recording, process_file, process_recording
 from robotid_ros.errors import DataError, IdentificationError, MissingDependencyError
 from robotid_ros.identification import IdentificationResult, PayloadResult, identify_payload
 from robotid_ros.model import RobotConfig, RobotModel
-from robotid_ros.nodes.conversions import LATCHED, joint_state_values, reliability_of, seconds
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
-from robotid_ros.nodes.publishing import publish
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, steady_timer
+from robotid_ros.nodes.messages import LATCHED, joint_state_values, publish, reliability_of, seconds
+from robotid_ros.nodes.parameters import read_parameters
+from robotid_ros.nodes.runtime import BackgroundWorker, call_service, serve
 
 _MOST = 600_000
 """Joint states that are kept, the last ones: 20 minutes at 500 Hz."""
@@ -43,61 +39,29 @@ _PATIENCE = 5.0
 """How long the driver's service may take [s]."""
 
 
-@dataclass(slots=True)
-class Carrying:
-    """The arm that carries the payload: what it is, how its efforts are read, and its own result, where there is one.
-
-    ``folders`` returns the recordings that the recorder has left.
-    """
-
-    model: RobotModel
-    robot: RobotConfig | None
-    result: IdentificationResult | None
-    folders: Callable[[], list[Path]] = field(repr=False)
-
-    def arm(self, path: str) -> IdentificationResult:
-        """Return the result of the arm alone: that of a file, or the node's own.
-
-        Raises
-        ------
-        IdentificationError
-            If there is neither.
-        """
-        if path:
-            return IdentificationResult.load(Path(path).expanduser())
-        if self.result is None:
-            raise IdentificationError(
-                'the arm alone is not known: call ~/identify without the payload, or set arm_result to a result.yaml'
-            )
-        return self.result
-
-
 class PayloadService:
     """Keeps joint states from ``~/payload_start`` on and answers ``~/payload`` with what the arm carried meanwhile.
 
     Without a start, the newest recording of the recorder is taken. After an answer the next one counts from there.
+    ``robot`` says how efforts are read; ``arm`` returns the arm and its own result, where there is one; ``recordings``
+    those that the recorder has left.
     """
 
     def __init__(
         self,
         node: Node,
         worker: BackgroundWorker,
-        carrying: Callable[[], Carrying],
-        config: Callable[[], IdentificationNodeConfig],
+        robot: RobotConfig | None,
+        arm: Callable[[], tuple[RobotModel, IdentificationResult | None]],
+        recordings: Callable[[], list[Path]],
     ) -> None:
-        self._node, self._worker, self._carrying, self._config = node, worker, carrying, config
+        self._node, self._worker, self._robot, self._arm, self._recordings = node, worker, robot, arm, recordings
         self._kept: deque[tuple[float, Array, Array]] = deque(maxlen=_MOST)
         self._joint_states: Subscription | None = None
         self._joints: tuple[str, ...] = ()
         self._found: tuple[PayloadResult, Array] | None = None
         self._result = node.create_publisher(String, '~/payload_result', LATCHED)
-        self._group = ReentrantCallbackGroup()
-        for name, action in (
-            ('payload_start', self._start),
-            ('payload', self._identify),
-            ('payload_to_driver', self._hand_over),
-        ):
-            node.create_service(Trigger, f'~/{name}', answering(node, action), callback_group=self._group)
+        serve(node, payload_start=self._start, payload=self._identify, payload_to_driver=self._hand_over)
 
     def values(self) -> dict[str, object]:
         """Return what a status says of the joint states that are kept."""
@@ -105,7 +69,7 @@ class PayloadService:
 
     async def _start(self) -> str:
         """Keep joint states from now on."""
-        self._joints = self._carrying().model.joint_names
+        self._joints = self._arm()[0].joint_names
         self._kept.clear()
         if self._joint_states is None:
             publishers = self._node.get_publishers_info_by_topic('joint_states')
@@ -122,14 +86,19 @@ class PayloadService:
             self._kept.append((seconds(message.header.stamp), position, effort))
 
     async def _identify(self) -> str:
-        carrying, config = self._carrying(), self._config()
-        arm = carrying.arm(config.arm_result)
+        (model, arm), config = self._arm(), read_parameters(self._node, IdentificationNodeConfig)
+        if config.arm_result:
+            arm = IdentificationResult.load(Path(config.arm_result).expanduser())
+        if arm is None:
+            raise IdentificationError(
+                'the arm alone is not known: call ~/identify without the payload, or set arm_result to a result.yaml'
+            )
         kept = list(self._kept) if self._joint_states is not None else None
-        found = await self._worker.run(_identified, carrying, arm, kept)
+        found = await self._worker.run(self._payload, model, arm, kept)
         self._kept.clear()
-        self._found = (found, carrying.model.tip)
+        self._found = (found, model.tip)
         content = {
-            'robot': carrying.model.name,
+            'robot': model.name,
             'payload': found.to_dict(0.01 * config.payload_torque_deviation),
             'says': found.said(),
         }
@@ -139,7 +108,7 @@ class PayloadService:
 
     async def _hand_over(self) -> str:
         """Give the last payload to the driver, and return what it answers."""
-        config = self._config()
+        config = read_parameters(self._node, IdentificationNodeConfig)
         if self._found is None:
             raise IdentificationError('no payload is known yet: call ~/payload first')
         if not config.payload_service or not config.payload_service_type:
@@ -154,77 +123,37 @@ class PayloadService:
         kind = service_type(config.payload_service_type)
         request = kind.Request()
         fill(request, found, tip, config.payload_frame, config.payload_length_unit)
-        client = self._node.create_client(kind, config.payload_service, callback_group=self._group)
-        try:
-            if not client.service_is_ready() and not await self._ready(client):
-                raise IdentificationError(
-                    f'{config.payload_service} is not there, or is no {config.payload_service_type}; is the driver on?'
-                )
-            answer = await self._within(client.call_async(request), config.payload_service)
-        finally:
-            self._node.destroy_client(client)
+        service = config.payload_service
+        answer = await self._worker.run(call_service, self._node, kind, service, request, _PATIENCE)
+        if answer is None:
+            raise IdentificationError(
+                f'{service} is not there, is no {config.payload_service_type}, or did not answer within '
+                f'{_PATIENCE:g} s; is the driver on?'
+            )
         refused = getattr(answer, 'success', True) is False or getattr(answer, 'ret', 0) != 0
         why = getattr(answer, 'error', '') or getattr(answer, 'message', '')
         if refused:
             raise IdentificationError(f'the driver refused the payload: {why or "it gives no reason"}')
         return f'{config.payload_service} took {found.mass:.4g} kg'
 
-    async def _ready(self, client: Any) -> bool:
-        """Return whether a service shows within the time it may take."""
-        done = Future(executor=self._node.executor)
-        ticks = iter(range(int(10 * _PATIENCE)))
-
-        def look() -> None:
-            if not done.done() and (client.service_is_ready() or next(ticks, None) is None):
-                done.set_result(client.service_is_ready())
-
-        timer = steady_timer(self._node, 0.1, look)
-        try:
-            return bool(await done)
-        finally:
-            self._node.destroy_timer(timer)
-
-    async def _within(self, future: Future, name: str) -> Any:
-        """Return the answer of a service, or say that none came."""
-        done = Future(executor=self._node.executor)
-        future.add_done_callback(lambda _: done.done() or done.set_result(None))
-        timer = steady_timer(self._node, _PATIENCE, lambda: done.done() or done.set_result(None))
-        try:
-            await done
-        finally:
-            self._node.destroy_timer(timer)
-        if not future.done():
-            raise IdentificationError(f'{name} gave no answer within {_PATIENCE:g} s')
-        return future.result()
-
-
-def _identified(
-    carrying: Carrying, arm: IdentificationResult, kept: Sequence[tuple[float, Array, Array]] | None
-) -> PayloadResult:
-    """Return the payload from joint states that were kept, or from the newest recording."""
-    return identify_payload(_data(carrying, kept), carrying.model, arm)
-
-
-def _data(carrying: Carrying, kept: Sequence[tuple[float, Array, Array]] | None) -> Dataset:
-    joints = carrying.model.joint_names
-    settings = ProcessingSettings(joints=joints, average=False)
-    if carrying.robot is not None:
-        settings = ProcessingSettings.for_robot(carrying.robot, joints=joints, average=False)
-    if kept is None:
-        recordings = [(path.stat().st_mtime, path) for path in carrying.folders()]
-        if not recordings:
-            raise DataError('nothing was recorded: call ~/payload_start when the arm has the payload, then move it')
-        return process_file(max(recordings)[1], settings)[0]
-    if len(kept) < 2:
-        raise DataError('no joint state with efforts came since the start; is the driver on?')
-    time = np.array([each[0] for each in kept])
-    recording = Recording(
-        joint_names=joints,
-        time=time - time[0],
-        position=np.array([each[1] for each in kept]),
-        effort=np.array([each[2] for each in kept]),
-    )
-    return process_recording(recording, settings)
+    def _payload(
+        self, model: RobotModel, arm: IdentificationResult, kept: Sequence[tuple[float, Array, Array]] | None
+    ) -> PayloadResult:
+        """Return the payload from joint states that were kept, or from the newest recording."""
+        joints = model.joint_names
+        settings = ProcessingSettings(joints=joints, average=False)
+        if self._robot is not None:
+            settings = ProcessingSettings.for_robot(self._robot, joints=joints, average=False)
+        if kept is None:
+            recordings = [(path.stat().st_mtime, path) for path in self._recordings()]
+            if not recordings:
+                raise DataError('nothing was recorded: call ~/payload_start when the arm has the payload, then move it')
+            return identify_payload(process_file(max(recordings)[1], settings)[0], model, arm)
+        if len(kept) < 2:
+            raise DataError('no joint state with efforts came since the start; is the driver on?')
+        time, position, effort = (np.array(column) for column in zip(*kept, strict=True))
+        recording = Recording(joint_names=joints, time=time - time[0], position=position, effort=effort)
+        return identify_payload(process_recording(recording, settings), model, arm)
 
 
 def service_type(name: str) -> Any:

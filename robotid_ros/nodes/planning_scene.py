@@ -23,7 +23,7 @@ from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.workspace import Capsule, box_capsules, cylinder_capsules, with_obstacles
 from robotid_ros.model import RobotModel
 from robotid_ros.model.transforms import rotation_of_quaternion
-from robotid_ros.nodes.controller_link import call_service
+from robotid_ros.nodes.runtime import call_service
 
 _KIND = 'moveit_msgs/srv/GetPlanningScene'
 

@@ -28,11 +28,9 @@ import numpy as np
 import yaml
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseStamped, Quaternion
-from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
-from std_srvs.srv import Trigger
+from std_msgs.msg import Header, String
 
 from robotid_ros import __version__
 from robotid_ros.arrays import Array
@@ -42,15 +40,14 @@ from robotid_ros.calibration.result import calibrated_urdf
 from robotid_ros.errors import CalibrationError, DataError, MissingDependencyError, RobotIdError
 from robotid_ros.files import file_hash
 from robotid_ros.model import RobotModel
-from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds, subscribe_to_published
-from robotid_ros.nodes.identify_service import IdentifyService
+from robotid_ros.nodes.messages import LATCHED, joint_state_values, publish, seconds, subscribe_to_published
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
-from robotid_ros.nodes.publishing import Status, publish
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node, steady_timer
+from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
+from robotid_ros.nodes.status import IdentifyService, Status
 from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
 
-_POLL, _LOOK = 0.02, 0.2  # [s]
+_POLL, _LOOK, _STATUS_PERIOD = 0.02, 0.2, 0.5  # [s]
 _DEPTH = 2000  # joint states: four seconds at 500 Hz
 _FRAMES = 20  # transforms of /tf that a refusal names at most
 _AGAIN = 30.0  # times the rest tolerance: how far the arm has to go to count as being somewhere else
@@ -89,29 +86,31 @@ class PoseRecorder(Node):
         self._last: Array | None = None
         self._count = 0
         self._worker = BackgroundWorker(self)
+        self._solver = BackgroundWorker(self)  # so that recording goes on
         declare_parameters(self, CalibrationConfig)
         self._description = ''
         self.create_subscription(String, 'robot_description', self._receive_description, LATCHED)
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
         rows = {'points_file': self._config.points_file}
         self._status = Status(self, 10, lambda: {'rows': self._count, **rows, **self._answer.values()})
-        self._answer = IdentifyService(self, self._status, self._identified, CalibrationError)
+        self._answer = IdentifyService(
+            self, self._status, partial(self._solver.run, self._identified), CalibrationError
+        )
+        receive = self._receive_target
         wanted: dict[str, tuple[Any, Callable[[Any], None]]] = {
             'joint_states': (JointState, self._receive_joints),
-            'measured_pose': (PoseStamped, self._receive_pose),
-            'measured_point': (PointStamped, self._receive_point),
+            'measured_pose': (PoseStamped, lambda m: receive(m.header, m.pose.position, m.pose.orientation)),
+            'measured_point': (PointStamped, lambda m: receive(m.header, m.point, None)),
         }
         if self._config.tf_parent:
             wanted['/tf'] = (_tf_message(), self._receive_transforms)
+        steady_timer(self, _STATUS_PERIOD, self._status.publish)
         steady_timer(self, _LOOK, partial(subscribe_to_published, self, wanted, _DEPTH))
-        # A group of its own: messages come in while the service waits for them.
-        self.create_service(
-            Trigger, '~/measure', answering(self, self._measure), callback_group=ReentrantCallbackGroup()
-        )
+        serve(self, measure=self._measure)
 
     def close(self) -> None:
         """Forget work that has not begun."""
-        self._answer.close()
+        self._solver.close()
         self._worker.close()
 
     # --- what comes in ---
@@ -131,26 +130,20 @@ class PoseRecorder(Node):
     def _receive_description(self, message: String) -> None:
         self._description = message.data
 
-    def _receive_pose(self, message: PoseStamped) -> None:
-        self._receive_target(message.header.stamp, message.pose.position, message.pose.orientation)
-
-    def _receive_point(self, message: PointStamped) -> None:
-        self._receive_target(message.header.stamp, message.point, None)
-
     def _receive_transforms(self, message: Any) -> None:
         for each in message.transforms:
             frames = (each.header.frame_id, each.child_frame_id)
             if frames == (self._config.tf_parent, self._config.tf_child):
-                self._receive_target(each.header.stamp, each.transform.translation, each.transform.rotation)
+                self._receive_target(each.header, each.transform.translation, each.transform.rotation)
             elif len(self._others) < _FRAMES:
                 self._others.add(f"'{frames[0]}' to '{frames[1]}'")
 
-    def _receive_target(self, stamp: Any, place: Any, turn: Quaternion | None) -> None:
+    def _receive_target(self, header: Header, place: Any, turn: Quaternion | None) -> None:
         position = np.array([place.x, place.y, place.z])
         quaternion = None if turn is None else np.array([turn.w, turn.x, turn.y, turn.z])
         if self._pairs is None or not np.isfinite(position).all():
             return
-        self._pairs.receive_target(seconds(stamp), position, quaternion)
+        self._pairs.receive_target(seconds(header.stamp), position, quaternion)
         if self.get_parameter('automatic').value:
             self._add_row_where_new()
 
@@ -174,12 +167,10 @@ class PoseRecorder(Node):
         if self._pairs is None:
             raise CalibrationError(f'no joint state has come{": " + self._problem if self._problem else ""}')
         if self._config.tf_parent and not self._pairs.has_target:
-            raise CalibrationError(self._missing_transform())
+            wanted = f"no transform from '{self._config.tf_parent}' to '{self._config.tf_child}' has come on /tf"
+            others = f'; those from {", ".join(sorted(self._others))} have' if self._others else ''
+            raise CalibrationError(wanted + others)
         return str(await self._add_row())
-
-    def _missing_transform(self) -> str:
-        wanted = f"no transform from '{self._config.tf_parent}' to '{self._config.tf_child}' has come on /tf"
-        return f'{wanted}; those from {", ".join(sorted(self._others))} have' if self._others else wanted
 
     def _add_row(self) -> Any:
         """Add a row of the last moments to the file, off the executor's thread; return a future of what to say."""

@@ -17,11 +17,14 @@ currents, of the joints whose effort is one), ``~/noise`` (latched: standard dev
 ``~/save``.
 """
 
+import os
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -35,32 +38,106 @@ from rclpy.publisher import Publisher
 from rclpy.qos import ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
-from robotid_ros.data import Dataset, process_file, save_dataset
+from robotid_ros.data import Dataset, ProcessingSettings, process_file, save_dataset
 from robotid_ros.data.bag_writer import writing_library
 from robotid_ros.data.context import DESCRIPTION, SCHEMAS, message_text
 from robotid_ros.data.messages import FAULTS
 from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.runs import thinned
 from robotid_ros.data.session import RecordingSession
-from robotid_ros.data.settings import torque_factors
+from robotid_ros.data.settings import AveragingSettings, torque_factors
 from robotid_ros.data.wrench_recording import WRENCH
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.model import RobotConfig
 from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.capture import Capture
-from robotid_ros.nodes.conversions import LATCHED, average_frame, reliability_of, trajectory_message
+from robotid_ros.nodes.messages import ALIVE, LATCHED, average_frame, publish, reliability_of, trajectory_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.publishing import ALIVE, Status, publish
-from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, stated, storage_refusal
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node, steady_timer
+from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
+from robotid_ros.nodes.status import Status
+from robotid_ros.settings import setting, settings_of
 from robotid_ros.signals.late_stamps import late_stamps_remark
 
 TOPIC, REFERENCE, PLAN = 'joint_states', 'excitation/reference', 'excitation/plan'
 GONE = 5  # seconds without the publisher of a running reference until the run counts as over
+_LEAST_SPACE = 1e9
+"""Room for a recording [bytes]: an hour of seven joints at 1 kHz takes about this much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecorderConfig(AveragingSettings):
+    """Everything about the recorder that can be set."""
+
+    effort: str = setting(
+        '',
+        "what JointState.effort holds; needed where no robot configuration says it ('current' needs one)",
+        choices=('', 'torque', 'current', 'unknown'),
+        read_only=True,
+    )
+    output_folder: str = setting(
+        '~/.ros/robotid', 'each recording gets a folder of its own in here, below that of the namespace'
+    )
+    follow_reference: bool = setting(True, 'start recording by itself when a reference is published')
+    reliability: str = setting(
+        'auto',
+        'of the subscription to joint states; auto: reliable unless a publisher is not',
+        choices=('auto', 'reliable', 'best_effort'),
+    )
+    depth: int = setting(5000, 'messages the middleware holds while this process cannot run', range=(1, 1_000_000))
+    wrench_topic: str = setting(
+        '', 'geometry_msgs/WrenchStamped of a force-torque sensor to record beside, for robotid wrench; empty: none'
+    )
+    start_timeout: float = setting(5.0, 'how long start waits for the first joint state', unit='s', range=(0.1, 300.0))
+    stale_after: float = setting(1.0, 'silence after which the status is an error', unit='s', range=(0.1, 300.0))
+    harmonics: int = setting(
+        0, 'of the Fourier series of averaged positions; 0: all that exceed the noise', range=(0, 1000)
+    )
+    averaged_points: int = setting(5000, 'points of the published average, at most', range=(16, 100_000))
+
+
+def processing_settings(config: RecorderConfig, robot: RobotConfig | None) -> ProcessingSettings:
+    """Return how recordings are processed.
+
+    Raises
+    ------
+    RobotIdError
+        If it is not stated what the effort of each joint is.
+    """
+    if robot is None and config.effort not in ('torque', 'unknown'):
+        raise DataError(
+            'what JointState.effort holds is not said, and it is never guessed: give a robot configuration with '
+            "'effort' per joint (torque [N m], or current [A] with torque constants), or set effort:=torque, or "
+            'effort:=unknown to have it compared with the masses described'
+        )
+    averaging: dict[str, Any] = {item.name: getattr(config, item.name) for item in settings_of(AveragingSettings)}
+    averaging['harmonics'] = config.harmonics or None
+    if robot is None:
+        return ProcessingSettings(**averaging)
+    robot = stated(config, robot)
+    robot.meaning(robot.joints)  # refuses a joint without one
+    return ProcessingSettings.for_robot(robot, **averaging)
+
+
+def stated(config: RecorderConfig, robot: RobotConfig) -> RobotConfig:
+    """Return a robot configuration in which the parameter says what the effort is where nothing else does."""
+    otherwise: dict[str, Any] = dict.fromkeys(robot.joints, config.effort) if config.effort else {}
+    return replace(robot, effort=otherwise | dict(robot.effort))
+
+
+def storage_refusal(folder: Path) -> str:
+    """Return why nothing can be recorded in a folder, which need not exist yet; empty where it can."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if not there.is_dir():
+        return f'{there} is not a folder'
+    if not os.access(there, os.W_OK):
+        return f'{there} cannot be written to'
+    free = shutil.disk_usage(there).free
+    if free < _LEAST_SPACE:
+        return f'{there} has {free / 1e6:.0f} MB left, expected at least {_LEAST_SPACE / 1e6:.0f} MB'
+    return ''
 
 
 def recorder_status(
@@ -168,9 +245,9 @@ class Recorder(Node):
             self._say_configuration(stated(config, self._robot))
         for topic in (DESCRIPTION, PLAN):
             self.create_subscription(String, topic, partial(self._receive_text, topic), LATCHED)
-        for name, action in (('start', self._start), ('stop', self._stop), ('save', self._save)):
-            answer = answering(self, partial(self._worker.run, self._locked(action)), lambda _: self._publish_status())
-            self.create_service(Trigger, f'~/{name}', answer)
+        actions = {'start': self._start, 'stop': self._stop, 'save': self._save}
+        locked = {name: partial(self._worker.run, self._locked, action) for name, action in actions.items()}
+        serve(self, lambda _: self._publish_status(), **locked)
         steady_timer(self, 1.0, self._look_around)
         self.get_logger().info(f'records {self.resolve_topic_name(TOPIC)} on ~/start or when a reference starts')
         currents = settings.without_constant
@@ -188,12 +265,9 @@ class Recorder(Node):
                 self._end('the node is shut down')
         self._worker.close()
 
-    def _locked(self, action: Callable[[], str]) -> Callable[[], str]:
-        def run() -> str:
-            with self._lock:
-                return action()
-
-        return run
+    def _locked(self, action: Callable[[], str]) -> str:
+        with self._lock:
+            return action()
 
     # --- actions: in the worker's thread, under the lock ---
 

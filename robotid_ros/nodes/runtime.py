@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -36,6 +37,7 @@ from rclpy.task import Future
 from rclpy.time import Time
 from rclpy.timer import Timer
 from rosgraph_msgs.msg import Clock as ClockMessage
+from std_srvs.srv import Trigger
 
 from robotid_ros.errors import RobotIdError
 
@@ -203,24 +205,49 @@ def failure(node: Node, cause: Exception) -> str:
     return f'a fault of robotid_ros, please report it with the traceback in the log: {type(cause).__name__}: {cause}'
 
 
-def answering(
-    node: Node, action: Callable[[], Awaitable[str]], after: Callable[[Any], object] = lambda response: None
-) -> Callable[[Any, Any], Awaitable[Any]]:
-    """Return the callback of a Trigger service that answers with the text of an action.
+def serve(
+    node: Node, after: Callable[[Any], object] = lambda response: None, **actions: Callable[[], Awaitable[str]]
+) -> None:
+    """Offer each action as the Trigger service ``~/<its name>``, which answers with its text.
 
-    An exception is answered with ``success: false`` and one line; ``after`` gets the answer before it is sent.
+    An exception is answered with ``success: false`` and one line; ``after`` gets the answer before it is sent. Messages
+    and other calls come in while an action waits.
     """
 
-    async def answer(_: Any, response: Any) -> Any:
-        try:
-            response.message = await action()
-            response.success = True
-        except Exception as cause:
-            response.success, response.message = False, failure(node, cause)
-        after(response)
-        return response
+    def answering(action: Callable[[], Awaitable[str]]) -> Callable[[Any, Any], Awaitable[Any]]:
+        async def answer(_: Any, response: Any) -> Any:
+            try:
+                response.message = await action()
+                response.success = True
+            except Exception as cause:
+                response.success, response.message = False, failure(node, cause)
+            after(response)
+            return response
 
-    return answer
+        return answer
+
+    group = ReentrantCallbackGroup()
+    for name, action in actions.items():
+        node.create_service(Trigger, f'~/{name}', answering(action), callback_group=group)
+
+
+def call_service(node: Node, kind: Any, name: str, request: Any, patience: float = 2.0) -> Any:
+    """Return the answer of a service, or None if it is not there, or silent, for so long [s].
+
+    For a thread that is not the executor's.
+    """
+    client, answered = node.create_client(kind, name), threading.Event()
+    try:
+        deadline = time.monotonic() + patience
+        while not client.service_is_ready():
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.02)
+        future = client.call_async(request)
+        future.add_done_callback(lambda _: answered.set())
+        return future.result() if answered.wait(patience) else None
+    finally:
+        node.destroy_client(client)
 
 
 class BackgroundWorker:

@@ -23,10 +23,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from geometry_msgs.msg import PoseStamped, TwistStamped
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy, qos_profile_system_default
@@ -37,15 +38,17 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, MissingDependencyError
-from robotid_ros.nodes.conversions import LATCHED
+from robotid_ros.nodes.messages import LATCHED, JointStateTemplate, publish
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.publishing import JointStateTemplate, publish
 from robotid_ros.nodes.runtime import run_node, steady_timer
 from robotid_ros.nodes.simulated_arm_action import FollowedGoal, TrajectoryActionServer
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedFaults, build_parts
 from robotid_ros.simulation import CommandPoint, write_truth
 from robotid_ros.simulation.controller import GoalEnd, GoalVerdict
 from robotid_ros.simulation.plant import FloatingPlant, Wall
+
+if TYPE_CHECKING:
+    from robotid_ros.free_floating import SensorNoise
 
 _NANOSECONDS = 1_000_000_000
 
@@ -88,9 +91,7 @@ class SimulatedArm(Node):
         publish(self._description, String(data=self._parts.description))
         self._base = None
         if isinstance(self._parts.plant, FloatingPlant) and self._parts.base_noise is not None:
-            from robotid_ros.nodes.simulated_arm_action import SimulatedBase  # late: few robots float
-
-            self._base = SimulatedBase(self, self._parts.plant, self._parts.base_noise, self._parts.sensor_rng, depth)
+            self._base = _SimulatedBase(self, self._parts.plant, self._parts.base_noise, self._parts.sensor_rng, depth)
         self._clock_publisher = (
             self.create_publisher(Clock, '/clock', QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
             if self._config.publish_clock
@@ -282,6 +283,45 @@ class SimulatedArm(Node):
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
+
+
+class _SimulatedBase:
+    """Publishes ``base_twist``, along the axes of the base, and ``base_pose`` in the inertial frame."""
+
+    def __init__(self, node: Node, plant: FloatingPlant, noise: 'SensorNoise', rng: np.random.Generator, depth: int):
+        profile = QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
+        self._twists = node.create_publisher(TwistStamped, 'base_twist', profile)
+        self._poses = node.create_publisher(PoseStamped, 'base_pose', profile)
+        self._plant, self._noise, self._rng = plant, noise, rng
+
+    def publish(self, nanoseconds: int) -> None:
+        """Publish how the base moves where the last run of the physics began, with its stamp [ns since the epoch]."""
+        from robotid_ros.free_floating import FloatingMeasurement  # late: few robots float
+
+        plant = self._plant
+        nothing = np.zeros((1, plant.nominal.n))
+        seen = FloatingMeasurement(
+            joint_names=plant.joint_names,
+            time=np.zeros(1),
+            q=nothing,
+            dq=nothing,
+            base_twist=plant.base_twist[None],
+            base_position=plant.base_position[None],
+            base_orientation=plant.base_orientation[None],
+        ).with_noise(self._noise, self._rng)
+        twist, pose = TwistStamped(), PoseStamped()
+        for message, frame in ((twist, plant.nominal.base_name), (pose, 'inertial')):
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(nanoseconds, 1_000_000_000)
+            message.header.frame_id = frame
+        v = seen.base_twist[0].tolist()
+        (twist.twist.linear.x, twist.twist.linear.y, twist.twist.linear.z) = v[:3]
+        (twist.twist.angular.x, twist.twist.angular.y, twist.twist.angular.z) = v[3:]
+        if seen.base_position is not None and seen.base_orientation is not None:
+            place, turn = pose.pose.position, pose.pose.orientation
+            place.x, place.y, place.z = seen.base_position[0].tolist()
+            turn.w, turn.x, turn.y, turn.z = seen.base_orientation[0].tolist()
+        publish(self._twists, twist)
+        publish(self._poses, pose)
 
 
 main = partial(run_node, SimulatedArm)

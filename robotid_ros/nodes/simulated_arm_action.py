@@ -14,65 +14,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
-from robotid_ros.free_floating import FloatingMeasurement, SensorNoise
-from robotid_ros.nodes.conversions import action_name, control_msgs, seconds, time_message
-from robotid_ros.nodes.publishing import insist, publish
+from robotid_ros.nodes.controller_link import action_name, control_msgs
+from robotid_ros.nodes.messages import insist, seconds, time_message
 from robotid_ros.nodes.runtime import steady_timer
-from robotid_ros.simulation.controller import (
-    GoalEnd,
-    GoalTolerances,
-    GoalVerdict,
-)
-from robotid_ros.simulation.plant import FloatingPlant
+from robotid_ros.simulation.controller import GoalEnd, GoalTolerances, GoalVerdict
 
 _MONITOR_PERIOD = 0.05  # the controller's action_monitor_rate
-
-
-class SimulatedBase:
-    """Publishes ``base_twist``, along the axes of the base, and ``base_pose`` in the inertial frame."""
-
-    def __init__(self, node: Node, plant: FloatingPlant, noise: SensorNoise, rng: np.random.Generator, depth: int):
-        profile = QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
-        self._twists = node.create_publisher(TwistStamped, 'base_twist', profile)
-        self._poses = node.create_publisher(PoseStamped, 'base_pose', profile)
-        self._plant, self._noise, self._rng = plant, noise, rng
-
-    def publish(self, nanoseconds: int) -> None:
-        """Publish how the base moves where the last run of the physics began, with its stamp [ns since the epoch]."""
-        plant = self._plant
-        nothing = np.zeros((1, plant.nominal.n))
-        seen = FloatingMeasurement(
-            joint_names=plant.joint_names,
-            time=np.zeros(1),
-            q=nothing,
-            dq=nothing,
-            base_twist=plant.base_twist[None],
-            base_position=plant.base_position[None],
-            base_orientation=plant.base_orientation[None],
-        ).with_noise(self._noise, self._rng)
-        twist, pose = TwistStamped(), PoseStamped()
-        for message, frame in ((twist, plant.nominal.base_name), (pose, 'inertial')):
-            message.header.stamp.sec, message.header.stamp.nanosec = divmod(nanoseconds, 1_000_000_000)
-            message.header.frame_id = frame
-        v = seen.base_twist[0].tolist()
-        (twist.twist.linear.x, twist.twist.linear.y, twist.twist.linear.z) = v[:3]
-        (twist.twist.angular.x, twist.twist.angular.y, twist.twist.angular.z) = v[3:]
-        if seen.base_position is not None and seen.base_orientation is not None:
-            place, turn = pose.pose.position, pose.pose.orientation
-            place.x, place.y, place.z = seen.base_position[0].tolist()
-            turn.w, turn.x, turn.y, turn.z = seen.base_orientation[0].tolist()
-        publish(self._twists, twist)
-        publish(self._poses, pose)
 
 
 class _Observation(NamedTuple):

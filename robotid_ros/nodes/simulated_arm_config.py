@@ -10,6 +10,7 @@
 """Parameters of the simulated arm, and the arm, sensors and follower they describe."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from robotid_ros.free_floating import SensorNoise
 
 _DEFAULT_ROBOT = 'ur10e'
+_fixed = partial(setting, read_only=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,98 +49,84 @@ class SimulatedArmConfig(Settings):
 
     error = ModelError
 
-    robot: str = setting(
+    robot: str = _fixed(
         '',
         f"URDF file, or the name of a packaged one; empty for the robot configuration's, or {_DEFAULT_ROBOT}",
-        read_only=True,
     )
-    tip: str = setting('', 'link at the end of the chain; empty for the last one', read_only=True)
-    mission: str = setting(
+    tip: str = _fixed('', 'link at the end of the chain; empty for the last one')
+    mission: str = _fixed(
         '',
         "mission file of a free-floating robot, or 'iiwa14_space.yaml', the packaged one: its arm, as described and "
         'without friction, moves on its free base with the true target; empty for an arm on the ground',
-        read_only=True,
     )
-    initial_position: tuple[float, ...] = setting(
-        (), 'where the arm starts; empty for zero, or the nearest clear of the limits', unit='rad or m', read_only=True
+    initial_position: tuple[float, ...] = _fixed(
+        (), 'where the arm starts; empty for zero, or the nearest clear of the limits', unit='rad or m'
     )
-    physics_rate: float = setting(1000.0, 'steps of the physics', unit='Hz', range=(100.0, 20000.0), read_only=True)
-    publish_rate: float = setting(
-        500.0, 'joint states; a divisor of physics_rate', unit='Hz', range=(1.0, 20000.0), read_only=True
-    )
-    bandwidth: float = setting(30.0, 'of the position controller', unit='Hz', range=(0.5, 1000.0), read_only=True)
-    trajectory_replacement: str = setting(
+    physics_rate: float = _fixed(1000.0, 'steps of the physics', unit='Hz', range=(100.0, 20000.0))
+    publish_rate: float = _fixed(500.0, 'joint states; a divisor of physics_rate', unit='Hz', range=(1.0, 20000.0))
+    bandwidth: float = _fixed(30.0, 'of the position controller', unit='Hz', range=(0.5, 1000.0))
+    trajectory_replacement: str = _fixed(
         'immediate',
         'how a new trajectory replaces a running one: at once, or blended as the newest controllers do',
         choices=('immediate', 'blend'),
-        read_only=True,
     )
-    interpolate_from: str = setting(
+    interpolate_from: str = _fixed(
         'measured',
         'where the way to the first point of a new trajectory begins: at the measured state, or at the last command '
         '(interpolate_from_desired_state)',
         choices=('measured', 'commanded'),
-        read_only=True,
     )
-    enforce_limits: bool = setting(
-        False, "clamp commands to the velocity limits, as ros2_control's enforce_command_limits does", read_only=True
+    enforce_limits: bool = _fixed(
+        False, "clamp commands to the velocity limits, as ros2_control's enforce_command_limits does"
     )
-    effort_content: str = setting(
+    effort_content: str = _fixed(
         'torque',
         "what the effort of the joint states holds, unless the robot configuration's effort says it: joint torque "
         '[N m] or motor current [A]',
         choices=('torque', 'current'),
-        read_only=True,
     )
-    inertial_perturbation: float = setting(
-        0.1, 'how far masses and inertias are drawn from those of the URDF, relative', range=(0.0, 0.3), read_only=True
+    inertial_perturbation: float = _fixed(
+        0.1, 'how far masses and inertias are drawn from those of the URDF, relative', range=(0.0, 0.3)
     )
-    friction_perturbation: float = setting(
+    friction_perturbation: float = _fixed(
         0.2,
         'how far friction and rotor inertias are drawn from those of the URDF, relative',
         range=(0.0, 0.9),
-        read_only=True,
     )
-    friction_law: str = setting('coulomb_viscous', 'of the joints, in a typical amount', choices=LAWS, read_only=True)
-    breakaway_ratio: float = setting(
-        0.0, "Stribeck's excess of the breakaway over the Coulomb friction, relative", range=(0.0, 5.0), read_only=True
+    friction_law: str = _fixed('coulomb_viscous', 'of the joints, in a typical amount', choices=LAWS)
+    breakaway_ratio: float = _fixed(
+        0.0, "Stribeck's excess of the breakaway over the Coulomb friction, relative", range=(0.0, 5.0)
     )
-    geometry_error: float = setting(
-        0.0, 'how far link lengths are drawn from those of the URDF, relative', range=(0.0, 0.1), read_only=True
+    geometry_error: float = _fixed(
+        0.0, 'how far link lengths are drawn from those of the URDF, relative', range=(0.0, 0.1)
     )
-    load_friction: float = setting(0.0, 'friction per torque that a joint carries', range=(0.0, 1.0), read_only=True)
-    torque_ripple: float = setting(
+    load_friction: float = _fixed(0.0, 'friction per torque that a joint carries', range=(0.0, 1.0))
+    torque_ripple: float = _fixed(
         0.0,
         'amplitude of a ripple of 100 waves a turn (or metre), as a fraction of the effort limits',
         range=(0.0, 1.0),
-        read_only=True,
     )
-    deflection: float = setting(
-        0.0, 'of a joint between motor and link at its effort limit', unit='rad or m', range=(0.0, 0.1), read_only=True
+    deflection: float = _fixed(
+        0.0, 'of a joint between motor and link at its effort limit', unit='rad or m', range=(0.0, 0.1)
     )
-    effort_delay: float = setting(
-        0.0, 'of the effort behind the position, in whole joint states', unit='s', range=(0.0, 0.1), read_only=True
+    effort_delay: float = _fixed(
+        0.0, 'of the effort behind the position, in whole joint states', unit='s', range=(0.0, 0.1)
     )
-    encoder_bits: int = setting(
-        19, 'encoder steps per turn (or metre) as a power of 2; 0: exact', range=(0, 32), read_only=True
-    )
-    position_noise: float = setting(2e-5, 'standard deviation', unit='rad or m', range=(0.0, 0.1), read_only=True)
-    velocity_noise: float = setting(1e-3, 'standard deviation', unit='rad/s or m/s', range=(0.0, 1.0), read_only=True)
-    effort_noise: float = setting(
-        3e-3, 'standard deviation, as a fraction of the effort limits', range=(0.0, 1.0), read_only=True
-    )
-    torque_noise: float = setting(
+    encoder_bits: int = _fixed(19, 'encoder steps per turn (or metre) as a power of 2; 0: exact', range=(0, 32))
+    position_noise: float = _fixed(2e-5, 'standard deviation', unit='rad or m', range=(0.0, 0.1))
+    velocity_noise: float = _fixed(1e-3, 'standard deviation', unit='rad/s or m/s', range=(0.0, 1.0))
+    effort_noise: float = _fixed(3e-3, 'standard deviation, as a fraction of the effort limits', range=(0.0, 1.0))
+    torque_noise: float = _fixed(
         1e-3,
         'disturbance at the joints that the effort does not show: standard deviation, as a fraction of the '
         'effort limits',
         range=(0.0, 1.0),
-        read_only=True,
     )
-    seed: int = setting(0, 'of the perturbation and of the noise', range=(0, 2**31 - 1), read_only=True)
-    truth_file: str = setting('', 'where to write the true parameters (YAML); empty for nowhere', read_only=True)
-    speed: float = setting(1.0, 'simulated seconds per second', range=(0.01, 100.0), read_only=True)
-    publish_clock: bool = setting(False, 'publish the simulated time on /clock', read_only=True)
-    clock_rate: float = setting(100.0, 'of /clock, in simulated time', unit='Hz', range=(1.0, 1000.0), read_only=True)
+    seed: int = _fixed(0, 'of the perturbation and of the noise', range=(0, 2**31 - 1))
+    truth_file: str = _fixed('', 'where to write the true parameters (YAML); empty for nowhere')
+    speed: float = _fixed(1.0, 'simulated seconds per second', range=(0.01, 100.0))
+    publish_clock: bool = _fixed(False, 'publish the simulated time on /clock')
+    clock_rate: float = _fixed(100.0, 'of /clock, in simulated time', unit='Hz', range=(1.0, 1000.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

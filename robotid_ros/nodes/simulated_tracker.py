@@ -25,9 +25,8 @@ from std_msgs.msg import String
 
 from robotid_ros.errors import RobotIdError
 from robotid_ros.model import RobotModel
-from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds
+from robotid_ros.nodes.messages import LATCHED, joint_state_values, publish, seconds
 from robotid_ros.nodes.parameters import declare_parameters
-from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import run_node
 from robotid_ros.simulation.measured_arm import SimulatedArm, TrackerConfig, tracked_arm
 

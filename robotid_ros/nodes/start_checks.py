@@ -14,14 +14,11 @@ Each reason is one line and has a name. A reason whose name is in the parameter 
 
 import threading
 import time
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ExcitationError
@@ -30,13 +27,27 @@ from robotid_ros.excitation.preparation import design_limits
 from robotid_ros.execution.resting_effort import holds_no_gravity
 from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.model import RobotConfig, RobotModel
-from robotid_ros.nodes.conversions import joint_state_values, seconds
-from robotid_ros.nodes.excitation_config import StartConfig
+from robotid_ros.nodes.messages import joint_state_values, newest, seconds
 from robotid_ros.nodes.runtime import BackgroundWorker
-from robotid_ros.nodes.surroundings import Commanders
+from robotid_ros.nodes.surroundings import Surroundings
+from robotid_ros.settings import Settings, setting
 
 _COMMAND = 'joint_trajectory'
 _REFERENCE = '~/reference'
+_RISKS = (
+    'no_recorder',
+    'no_effort',
+    'no_gravity',
+    'slow_joint_states',
+    'unstamped',
+    'unchecked_workspace',
+    'no_acceleration_limit',
+    'implausible_velocity',
+    'poor_condition',
+    'other_commanders',
+    'silent_speed_scaling',
+    'busy_computer',
+)
 _MESSAGES = 26
 _LONGEST = 1.0
 """How long joint states are looked at once they come [s]; 26 of them are enough."""
@@ -48,33 +59,45 @@ _PATIENCE = 3.0
 """How long the first joint state, the recorder's status and the speed scaling may take to come [s]."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartConfig(Settings):
+    """What a start, and a design, are refused for."""
+
+    error = ExcitationError
+
+    start_anyway: tuple[str, ...] = setting(
+        (), 'Reasons that do not refuse a start or a design; each refusal names its own', choices=_RISKS
+    )
+    # Below 50 Hz an arm moves by several degrees between two joint states, and accelerations are lost.
+    least_joint_state_rate: float = setting(
+        50.0, 'Lowest rate of joint states that an arm is started with', unit='Hz', range=(0.0, 1e5)
+    )
+    # Well excited trajectories have some tens; at a thousand a noise of 1 % is ten times the smallest parameter.
+    largest_condition_number: float = setting(
+        1000.0, 'Largest condition number of the scaled regressor that an arm is started with', range=(1.0, 1e12)
+    )
+    # The fastest wrists of industrial arms turn at about 15 rad/s; URDFs with 100 rad/s hold a placeholder.
+    largest_velocity_limit: float = setting(
+        20.0, 'Largest velocity limit that is believed', unit='rad/s or m/s', range=(0.01, 1000.0)
+    )
+
+
 class StartChecks:
     """Looks at the graph, the joint states and the settings before an arm is moved.
 
-    A topic of the speed scaling (``std_msgs/Float64``) has to be alive. The robot configuration says what the efforts
-    of the joint states are. ``recorder_died`` returns whether a recorder that seems to be there is no more.
+    A topic of the speed scaling has to be alive. The robot configuration says what the efforts of the joint states are.
     """
 
     def __init__(
         self,
         node: Node,
         worker: BackgroundWorker,
-        commanders: Commanders,
-        speed_scaling_topic: str | None,
+        surroundings: Surroundings,
         robot: RobotConfig | None = None,
-        recorder_died: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._robot, self._recorder_died = robot, recorder_died
-        self._node, self._worker, self._commanders = node, worker, commanders
-        self._scaling_topic = speed_scaling_topic
-        self._scaling = threading.Event()
-        self._recorder_refusal: str | None = None
-        self._recorder = threading.Event()
+        self._node, self._worker, self._surroundings, self._robot = node, worker, surroundings, robot
         self._messages: list[tuple[float, JointState]] = []
         self._enough = threading.Event()
-        node.create_subscription(DiagnosticStatus, 'recorder/status', self._on_recorder, 10)
-        if speed_scaling_topic:
-            node.create_subscription(Float64, speed_scaling_topic, lambda _: self._scaling.set(), 10)
 
     def require_design(self, model: RobotModel, config: ExcitationConfig, start: StartConfig) -> None:
         """Refuse, with a line per reason, limits and a workspace that a design could not keep the arm safe with."""
@@ -95,38 +118,35 @@ class StartChecks:
                 f'{start.largest_condition_number:g}): the parameters could not be told apart; give it a longer '
                 'period, more harmonics or more room'
             )
-        others = self._commanders.accept()  # those that come later end the run, whenever they come
+        others = self._surroundings.commanders.accept()  # those that come later end the run, whenever they come
         if others:
             reasons['other_commanders'] = (
                 f'{", ".join(others)} can command the arm too, on {self._node.resolve_topic_name(_COMMAND)} or by the '
                 'action of its controller: end it'
             )
-        self._scaling.clear()
+        self._surroundings.scaling_came.clear()
         self._messages.clear()
         self._enough.clear()
         subscription = self._node.create_subscription(
             JointState,
             'joint_states',
             self._on_joint_state,
-            QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT),
+            newest(100),
         )
         try:
             await self._worker.run(self._look, start)
         finally:
             self._node.destroy_subscription(subscription)
         reasons |= self._recording_reasons(model, start)
-        if self._scaling_topic and not self._scaling.is_set():
+        topic = self._surroundings.scaling_topic
+        if topic and not self._surroundings.scaling_came.is_set():
             reasons['silent_speed_scaling'] = (
-                f'nothing comes on the speed scaling topic {self._scaling_topic}: start its broadcaster, or correct '
+                f'nothing comes on the speed scaling topic {topic}: start its broadcaster, or correct '
                 'speed_scaling_topic'
             )
         _refuse(reasons, start)
 
     # -- what comes in ------------------------------------------------------------------------------
-
-    def _on_recorder(self, message: DiagnosticStatus) -> None:
-        self._recorder_refusal = next((item.value for item in message.values if item.key == 'refusal'), None)
-        self._recorder.set()
 
     def _on_joint_state(self, message: JointState) -> None:
         self._messages.append((time.monotonic(), message))
@@ -139,14 +159,14 @@ class StartChecks:
         while not self._messages and time.monotonic() < begun + _PATIENCE:
             time.sleep(0.01)
         self._enough.wait(_LONGEST)
-        if self._scaling_topic and 'silent_speed_scaling' not in start.start_anyway:
-            self._scaling.wait(max(0.0, begun + _PATIENCE - time.monotonic()))
+        if self._surroundings.scaling_topic and 'silent_speed_scaling' not in start.start_anyway:
+            self._surroundings.scaling_came.wait(max(0.0, begun + _PATIENCE - time.monotonic()))
         if 'no_recorder' not in start.start_anyway:
             while not self._records() and time.monotonic() < begun + _PATIENCE:
                 time.sleep(0.05)
 
     def _records(self) -> bool:
-        return self._node.count_subscribers(_REFERENCE) > 0 and not self._recorder_died()
+        return self._node.count_subscribers(_REFERENCE) > 0 and not self._surroundings.recorder_died
 
     def _recording_reasons(self, model: RobotModel, start: StartConfig) -> dict[str, str]:
         reasons: dict[str, str] = {}
@@ -155,8 +175,8 @@ class StartChecks:
             reasons['no_recorder'] = (
                 f'nobody records: no recorder takes {self._node.resolve_topic_name(_REFERENCE)}; start the recorder'
             )
-        elif self._recorder.is_set() and self._recorder_refusal:
-            reasons['no_recorder'] = f'the recorder cannot record: {self._recorder_refusal}'
+        elif refusal := self._surroundings.recorder_values().get('refusal'):
+            reasons['no_recorder'] = f'the recorder cannot record: {refusal}'
         positions, efforts, stamps = [], [], []
         for _, message in self._messages:
             try:

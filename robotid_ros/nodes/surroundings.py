@@ -10,6 +10,7 @@
 """What is around a run, and has to stay as it was at the start: who commands the arm, who records, the robot's mode."""
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -24,8 +25,7 @@ from std_msgs.msg import Bool, Float64, String
 
 from robotid_ros.errors import ExcitationError
 from robotid_ros.execution.sight import Sight
-from robotid_ros.nodes.conversions import LATCHED, node_names
-from robotid_ros.nodes.publishing import ALIVE, publish
+from robotid_ros.nodes.messages import ALIVE, LATCHED, node_names, publish
 
 _EVERY_CLAIM = QoSProfile(history=HistoryPolicy.KEEP_ALL, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """A reader that keeps the last one only would keep its own node's, and lose that of the node that was here before."""
@@ -53,19 +53,19 @@ class Commanders:
     node : Node
     topic, action : str
         Of the controller.
-    publishes, acts : bool
-        Whether this node has a publisher on the topic, and a client of the action.
+    acts : bool
+        Whether this node has a client of the action; else it has a publisher on the topic.
     """
 
-    def __init__(self, node: Node, topic: str, action: str, *, publishes: bool, acts: bool) -> None:
-        self._node, self._topic, self._publishes, self._acts = node, topic, publishes, acts
+    def __init__(self, node: Node, topic: str, action: str, *, acts: bool) -> None:
+        self._node, self._topic, self._acts = node, topic, acts
         self._feedback = f'{node.resolve_service_name(action)}/_action/feedback'
         self._accepted: frozenset[bytes] = frozenset()
 
     def others(self) -> dict[bytes, str]:
         """Return the GID and the node of every other endpoint."""
         node = self._node
-        publishers = _others(node, node.get_publishers_info_by_topic(self._topic), own=self._publishes)
+        publishers = _others(node, node.get_publishers_info_by_topic(self._topic), own=not self._acts)
         # Every client of an action, and nobody else, subscribes to its feedback.
         clients = _others(node, node.get_subscriptions_info_by_topic(self._feedback), own=self._acts)
         return publishers | clients
@@ -101,13 +101,10 @@ def _others(node: Node, endpoints: list[TopicEndpointInfo], *, own: bool) -> dic
 
 
 class Claim:
-    """Says that this node is here, and hears whether another one of its name was here before.
+    """Says that this node is here, and ends it by an ExcitationError if another one of its name was here before."""
 
-    ``second`` is called with a sentence where it was.
-    """
-
-    def __init__(self, node: Node, second: Callable[[str], None]) -> None:
-        self._mine, self._second = f'{time.time_ns():020d} {os.getpid()} {uuid4().hex}', second
+    def __init__(self, node: Node) -> None:
+        self._mine = f'{time.time_ns():020d} {os.getpid()} {uuid4().hex}'
         self._name = node.get_fully_qualified_name()
         self._publisher = node.create_publisher(String, '~/claim', LATCHED)
         node.create_subscription(String, '~/claim', self._heard, _EVERY_CLAIM)
@@ -116,7 +113,7 @@ class Claim:
     def _heard(self, message: String) -> None:
         if message.data < self._mine:
             pid = message.data.split(' ')[1:2]
-            self._second(
+            raise ExcitationError(
                 f'another node {self._name} runs already (process {" ".join(pid)}): two of them would command one arm; '
                 'this one ends'
             )
@@ -126,9 +123,9 @@ class Surroundings:
     """Watches them while an arm moves.
 
     Topics that are '' are not watched; the states that a controller manager tells on ``/diagnostics`` always are. The
-    topic of the speed scaling carries ``std_msgs/Float64`` (100 is full speed), that of the program ``std_msgs/Bool``:
-    a driver says with it that its robot takes commands, which is false in a protective stop, with brakes locked, or
-    while the program on the robot is paused.
+    topic of the speed scaling carries ``std_msgs/Float64`` (100 is full speed), and ``scaling_came`` is set when it
+    comes; that of the program carries ``std_msgs/Bool``: a driver says with it that its robot takes commands, which is
+    false in a protective stop, with brakes locked, or while the program on the robot is paused.
 
     What was said last holds, whenever it came: :meth:`require` refuses a start for it, and :meth:`look`, which calls
     ``report`` with what ends a run, looks at it each time. So nothing is lost that comes between the two.
@@ -143,11 +140,11 @@ class Surroundings:
         speed_scaling_topic: str,
         program_running_topic: str,
     ) -> None:
-        self._node, self._commanders, self._report = node, commanders, report
+        self._node, self.commanders, self._report = node, commanders, report
         self._recorded = False
         self._speed, self._runs = _FULL_SPEED, True
-        self._scaling_topic, self._program_topic = speed_scaling_topic, program_running_topic
-        self._over = 1.0
+        self.scaling_topic, self._program_topic = speed_scaling_topic, program_running_topic
+        self.scaling_came = threading.Event()
         self.scaling_sight: Sight | None = None
         self._recorder: DiagnosticStatus | None = None
         self._missed = self.recorder_died = False
@@ -188,6 +185,7 @@ class Surroundings:
         if self.scaling_sight is not None:
             self.scaling_sight.saw(time.monotonic(), usable=message.data == message.data)
         self.take_speed(message.data)
+        self.scaling_came.set()
 
     def take_speed(self, percent: float) -> bool:
         """Take in a speed scaling [%]; return whether time is not stretched."""
@@ -202,11 +200,15 @@ class Surroundings:
         told = [status for status in message.status if status.name.endswith(_ACTIVITY)]
         if not told or self._node.get_node_names().count(_MANAGER) > 1:
             return
-        mine = {name.rpartition('/')[2] for name in self._commanders.controllers()}
+        mine = {name.rpartition('/')[2] for name in self.commanders.controllers()}
         states = {item.key.removesuffix('.state'): item.value for status in told for item in status.values}
         self._inactive = next(
             (f'{name} is {states[name]}' for name in mine if states.get(name, _ACTIVE) != _ACTIVE), ''
         )
+
+    def recorder_values(self) -> dict[str, str]:
+        """Return the values of the recorder's last status; none before the first."""
+        return {} if self._recorder is None else {item.key: item.value for item in self._recorder.values}
 
     def mode_problem(self) -> str:
         """Return why the arm does not follow in the mode that it is in, '' where it does."""
@@ -233,7 +235,7 @@ class Surroundings:
         self._recorded, self._missed = recorded, False
         if self.recorder_died:
             self._recorder = None  # before this run, which was allowed to do without
-        self.scaling_sight = Sight('messages of the speed scaling', over) if self._scaling_topic else None
+        self.scaling_sight = Sight('messages of the speed scaling', over) if self.scaling_topic else None
         return [] if self.scaling_sight is None else [self.scaling_sight]
 
     def look(self) -> None:
@@ -246,7 +248,7 @@ class Surroundings:
         if now - self._looked < _PERIOD:
             return
         self._looked = now
-        others = self._commanders.new()
+        others = self.commanders.new()
         if others:
             self._report(f'{", ".join(others)} can command the arm too now')
         problem = self._recorder_problem(now)
@@ -261,7 +263,7 @@ class Surroundings:
             return ''  # none has said anything in this run
         if self._missed or now - self._heard > _SILENT:
             return 'the recorder is gone: nothing is recorded any more'
-        values = {item.key: item.value for item in status.values}
+        values = self.recorder_values()
         if values.get('refusal'):
             return f'the recorder cannot record: {values["refusal"]}'
         follows = values.get('follow_reference') == str(True)

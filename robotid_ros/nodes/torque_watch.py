@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
@@ -28,14 +27,12 @@ from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.identification.contact import ContactDetector, ContactLevels, TorqueMonitor, standstill_friction
 from robotid_ros.identification.wrench import WrenchResult, flange_motion
 from robotid_ros.model import RobotModel
-from robotid_ros.nodes.conversions import joint_state_values, seconds, trajectory_arrays
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
-from robotid_ros.nodes.publishing import publish
+from robotid_ros.nodes.messages import joint_state_values, newest, publish, seconds, trajectory_arrays
 from robotid_ros.reading import read_yaml
 
 _QUIET = 5.0
 """Least time between two warnings of trajectories that get no efforts: a planner may send a hundred a second [s]."""
-_QUEUE = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def read_levels(path: str) -> ContactLevels | None:
@@ -145,7 +142,7 @@ class TorqueWatch:
                 JointState,
                 'joint_states',
                 self._on_joint_state,
-                QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT),
+                newest(1),
                 qos_overriding_options=QoSOverridingOptions.with_default_policies(),
             )
         elif not wanted and self._joint_states is not None:
@@ -228,8 +225,8 @@ class WrenchWatch:
         self._model = model
         self._weight: Array | None = None
         self._compensated = node.create_publisher(WrenchStamped, '~/wrench', 10)
-        node.create_subscription(JointState, 'joint_states', self._on_joint_state, _QUEUE)
-        node.create_subscription(WrenchStamped, 'wrench', self._on_wrench, _QUEUE)
+        node.create_subscription(JointState, 'joint_states', self._on_joint_state, newest(10))
+        node.create_subscription(WrenchStamped, 'wrench', self._on_wrench, newest(10))
 
     def _on_joint_state(self, message: JointState) -> None:
         model = self._model()

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -29,7 +29,7 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model.urdf_tree import parse_urdf
-from robotid_ros.nodes.conversions import LATCHED, seconds, trajectory_arrays
+from robotid_ros.nodes.messages import LATCHED, newest, seconds, trajectory_arrays
 from robotid_ros.nodes.runtime import run_node, steady_timer
 from robotid_ros.report.live import (
     JointFit,
@@ -113,7 +113,7 @@ class Motion:
 class Watcher(Node):
     """Follows the status of each node, and how well each joint's torque is predicted.
 
-    It calls ``show`` with itself every ``interval`` seconds. ``motion`` is followed for a page, which draws it.
+    It calls ``show`` with itself every ``interval`` seconds. The motion is followed for a page, which draws it.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Watcher(Node):
         self._predicted: dict[str, float] = {}
         self.fit: JointFit | None = None
         self.start: float | None = None
-        self.motion = Motion() if motion else None
+        self.motion = Motion()
         self.history: list[dict[str, float]] = []
         self.samples: deque[tuple[float, list[float], list[float]]] = deque(maxlen=_SAMPLES)
         for name in NODES:
@@ -137,8 +137,7 @@ class Watcher(Node):
         self.create_subscription(JointState, 'identification/predicted_torque', self._on_predicted, 10)
         self.create_subscription(JointState, 'identification/external_torque', self._on_external, 10)
         if motion:
-            newest = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
-            self.create_subscription(JointState, 'joint_states', self._on_state, newest)
+            self.create_subscription(JointState, 'joint_states', self._on_state, newest(10))
             self.create_subscription(JointTrajectory, 'excitation/reference', self._on_reference, LATCHED)
             self.create_subscription(String, 'robot_description', self._on_description, LATCHED)
         self._stop = self.create_client(Trigger, 'excitation/stop')
@@ -177,12 +176,10 @@ class Watcher(Node):
 
     def _on_state(self, message: JointState) -> None:
         stamp = seconds(message.header.stamp)
-        assert self.motion is not None
         if self.motion.take(stamp, tuple(message.name), message.position, message.effort) and self.start is None:
             self.start = stamp
 
     def _on_reference(self, message: JointTrajectory) -> None:
-        assert self.motion is not None
         names = tuple(message.joint_names)
         if not message.points:
             self.motion.reference = None
@@ -196,7 +193,6 @@ class Watcher(Node):
         self.motion.reference = (seconds(message.header.stamp), time, q)
 
     def _on_description(self, message: String) -> None:
-        assert self.motion is not None
         try:
             joints = parse_urdf(message.data).joints.values()
             self.motion.limits = {joint.name: (joint.lower, joint.upper) for joint in joints}
@@ -267,7 +263,7 @@ class _Page:
     def __call__(self, watcher: Watcher) -> None:
         self._watcher = watcher
         samples = self._torque.of(watcher.samples)
-        moved = [] if watcher.motion is None else self._moved.of(watcher.motion.samples)
+        moved = self._moved.of(watcher.motion.samples)
         history = watcher.history if len(watcher.history) != self._known else None
         self._known = len(watcher.history)
         self._server.publish(_message(watcher, samples, moved, history))
@@ -280,16 +276,10 @@ class _Page:
         return answer
 
     def _everything(self) -> dict[str, Any] | None:
-        return (
-            None
-            if self._watcher is None
-            else _message(
-                self._watcher,
-                list(self._watcher.samples),
-                [] if self._watcher.motion is None else list(self._watcher.motion.samples),
-                self._watcher.history,
-            )
-        )
+        watcher = self._watcher
+        if watcher is None:
+            return None
+        return _message(watcher, list(watcher.samples), list(watcher.motion.samples), watcher.history)
 
     def close(self) -> None:
         self._server.close()
@@ -342,18 +332,18 @@ def _message(
     }
 
 
-def _motion_message(motion: Motion | None, samples: list[MotionSample], start: float) -> dict[str, Any]:
-    names = () if motion is None else motion.joint_names
+def _motion_message(motion: Motion, samples: list[MotionSample], start: float) -> dict[str, Any]:
+    names = motion.joint_names
     samples = [sample for sample in samples if len(sample[1]) == len(names)]
-    limits = [(-np.inf, np.inf) if motion is None else motion.limits.get(name, (-np.inf, np.inf)) for name in names]
-    deviations = [] if motion is None else motion.deviations()
-    units = ['m' if motion is not None and name in motion.sliding else 'rad' for name in names]
+    limits = [motion.limits.get(name, (-np.inf, np.inf)) for name in names]
+    deviations = motion.deviations()
+    units = ['m' if name in motion.sliding else 'rad' for name in names]
     return {
         'joints': list(names),
         'limits': [[end if np.isfinite(end) else None for end in ends] for ends in limits],
         'units': units,
         'notes': [f'off its reference by {each:.2g} {unit}' for each, unit in zip(deviations, units, strict=False)],
-        'reports': motion is not None and motion.reports,
+        'reports': motion.reports,
         't': [round(sample[0] - start, 3) for sample in samples],
         'position': [sample[1] for sample in samples],
         'reference': [sample[2] for sample in samples],

@@ -256,20 +256,21 @@ class TrajectoryFollower:
         if len(points) == 0:
             raise DataError('the trajectory is empty: expected at least one point')
         n = len(self.joint_names)
-        for k, point in enumerate(points):
+        for k, point in enumerate(points, start=1):
+            where = f'point {k} of the trajectory'
             for name, values in (
                 ('positions', point.position),
                 ('velocities', point.velocity),
                 ('accelerations', point.acceleration),
             ):
                 if len(values) != n and (len(values) > 0 or name == 'positions'):
-                    raise DataError(f'point {k + 1} of the trajectory has {len(values)} {name}: expected {n}')
+                    raise DataError(f'{where} has {len(values)} {name}: expected {n}')
             if len(point.effort) > 0:
-                raise DataError(
-                    f'point {k + 1} of the trajectory holds efforts: expected none, joints are led by position'
-                )
+                raise DataError(f'{where} holds efforts: expected none, joints are led by position')
             if len(point.acceleration) > 0 and len(point.velocity) == 0:
-                raise DataError(f'point {k + 1} of the trajectory holds accelerations: expected velocities with them')
+                raise DataError(f'{where} holds accelerations: expected velocities with them')
+            if not np.isfinite([point.time, *point.position, *point.velocity, *point.acceleration]).all():
+                raise DataError(f'{where} has a number that is not finite')
         order = [list(joint_names).index(name) for name in self.joint_names]
 
         def column(values: list[Sequence[float]]) -> Array:
@@ -282,14 +283,6 @@ class TrajectoryFollower:
             velocity=column([point.velocity for point in points]),
             acceleration=column([point.acceleration for point in points]),
         )
-        self._check_values(points, taken)
-        return taken
-
-    def _check_values(self, points: Sequence[CommandPoint], taken: TrajectoryPoints) -> None:
-        for k, point in enumerate(points):
-            given = [point.time, *point.position, *point.velocity, *point.acceleration]
-            if not np.isfinite(given).all():
-                raise DataError(f'point {k + 1} of the trajectory has a number that is not finite')
         late = np.flatnonzero(np.diff(taken.time) <= 0.0)
         if len(late) > 0:
             k = int(late[0])
@@ -304,6 +297,7 @@ class TrajectoryFollower:
                 f"the trajectory ends in motion: joint '{self.joint_names[fast]}' with {last[fast]:.6g} rad/s or m/s; "
                 'expected zero velocity at the last point'
             )
+        return taken
 
 
 class GoalEnd(IntEnum):
@@ -500,14 +494,11 @@ class SimulatedController:
                 since = 0.0 if self._measured_at is None else now - self._measured_at
                 state = (position + since * velocity, velocity, np.zeros_like(position))
             elif self._behind:
-                state = self._state(now)
+                q, dq, ddq = self.follower.sample(np.array([now - self._behind]))
+                state = (q[0], dq[0], ddq[0])  # in the trajectory's own time, as the controller keeps them
             self.follower.command(joint_names, start, points, now, state)
             self._behind, self._previous = 0.0, now  # a new trajectory begins in time, whatever the scaling
         self._holding = False
-
-    def _state(self, now: float) -> tuple[Array, Array, Array]:
-        q, dq, ddq = self.follower.sample(np.array([now - self._behind]))
-        return q[0], dq[0], ddq[0]  # in the trajectory's own time, as the controller keeps them
 
     def hold(self, position: Array, now: float) -> None:
         """Hold the arm at a position, at once and at any speed."""

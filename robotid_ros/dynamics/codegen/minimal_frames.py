@@ -106,7 +106,7 @@ def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float =
         for position, k in enumerate(group):
             if model.joint_types[k] == 'revolute' and axes[k] @ z[g] < 0.0:
                 signs[k] = -1.0
-            toward = _toward(position, group, origins, model, z, g, snap * size)
+            toward = _toward(position, group, origins, z, g, snap * size)
             if toward is None:
                 turns[k] = turns[group[position - 1]] if position else 0.0
             else:
@@ -220,7 +220,7 @@ def _foot(point: Array, axis: Array, other_point: Array, other_axis: Array, size
 
 
 def _toward(
-    position: int, group: Sequence[int], origins: Array, model: RobotModel, z: Sequence[Array], g: int, small: float
+    position: int, group: Sequence[int], origins: Array, z: Sequence[Array], g: int, small: float
 ) -> Array | None:
     """Return the direction for x of a body's own frame: to the next origin, or along the common normal."""
     if position + 1 < len(group):

@@ -16,7 +16,7 @@ searched for the fewest operations.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -42,20 +42,17 @@ from robotid_ros.progress import Progress
 _ROUND_OFF = 1e-14
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalParameters:
-    """Minimal parameters in the minimal frames.
+def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float) -> tuple[IntArray, Array]:
+    """Return the minimal parameters of the minimal frames, laminae wherever possible.
 
-    ``columns``, shape (k,), says which of the standard parameters of the minimal frames (PSEUDO_NAMES link by link,
-    then the drives') are kept; the others are zero. The ``map``, shape (k, p), is from the model's standard parameters.
+    Returns
+    -------
+    columns : ndarray of int, shape (k,)
+        Which of the standard parameters of the minimal frames (PSEUDO_NAMES link by link, then the drives') are kept;
+        the others are zero.
+    map : ndarray, shape (k, p)
+        From the model's standard parameters.
     """
-
-    columns: IntArray
-    map: Array
-
-
-def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float) -> LocalParameters:
-    """Return the minimal parameters of the minimal frames, laminae wherever possible."""
     model, count = base.model, len(base.columns)
     transform = np.eye(count)
     pseudo = pseudo_parameter_map()
@@ -67,7 +64,7 @@ def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float
     columns, _, grouping = reduced_columns(observations, tolerance)
     whole = grouping @ transform
     whole[np.abs(whole) < _ROUND_OFF * np.abs(whole).max(axis=1, keepdims=True, initial=0.0)] = 0.0
-    return LocalParameters(columns=columns, map=whole)
+    return columns, whole
 
 
 def trace_torques(
@@ -75,7 +72,7 @@ def trace_torques(
 ) -> tuple[Graph, tuple[int, ...]]:
     """Return the torques of the rigid body as a graph whose inputs are q, dq, ddq and the local parameters.
 
-    ``columns`` are those of :class:`LocalParameters`. At rest there are no velocities, accelerations and rotor
+    ``columns`` are those of :func:`local_parameters`. At rest there are no velocities, accelerations and rotor
     inertias: the torques of gravity.
     """
     model, graph = base.model, Graph()
@@ -84,7 +81,7 @@ def trace_torques(
     if at_rest:
         dq = ddq = [graph.constant(0.0)] * n
     parameters: list[dict[str, Number]] = [{} for _ in range(n)]
-    symbols = drive_symbols(base.options)
+    symbols = drive_symbols(**base.options)
     rotors: list[tuple[int, Expression]] = []
     for position, column in enumerate(columns.tolist()):
         parameter = graph.input(3 * n + position)
@@ -102,20 +99,23 @@ def trace_torques(
 
 def shortest_form(
     base: BaseParameters, tolerance: float, snap: float, progress: Progress | None = None
-) -> tuple[Form, MinimalChain, LocalParameters]:
-    """Return the form with the fewest operations, found by changing one choice at a time."""
+) -> tuple[Form, MinimalChain, IntArray, Array]:
+    """Return the form with the fewest operations, found by changing one choice at a time, and what belongs to it.
+
+    That are its frames, and what :func:`local_parameters` returns for them.
+    """
     model, n = base.model, base.model.n
     groups = len(joint_groups(model, snap))
 
     @cache
-    def geometry(sides: tuple[int, ...]) -> tuple[MinimalChain, LocalParameters]:
+    def geometry(sides: tuple[int, ...]) -> tuple[MinimalChain, IntArray, Array]:
         chain = minimal_chain(model, sides, snap=snap)
-        return chain, local_parameters(base, chain, tolerance)
+        return chain, *local_parameters(base, chain, tolerance)
 
     @cache
     def cost(form: Form) -> tuple[int, int]:
-        chain, local = geometry(form.sides)
-        graph, outputs = trace_torques(base, chain, local.columns, form)
+        chain, columns, _ = geometry(form.sides)
+        graph, outputs = trace_torques(base, chain, columns, form)
         count = _motion_operations(graph, outputs, 3 * n)
         return count.multiplications + count.additions, count.multiplications
 
@@ -239,42 +239,31 @@ def _functions(
     n: int, arrays: Mapping[str, Array | IntArray], friction: JointFriction | None, coefficients: int
 ) -> dict[str, GraphFunction]:
     motion, last = motion_inputs(n), InputBlock('coefficients', coefficients, shared=True)
-    rigid = Graph.from_arrays(arrays['rigid_body_nodes'], arrays['rigid_body_values'])
-    rigid_torques = tuple(int(reference) for reference in arrays['rigid_body_outputs'])
+    functions: dict[str, GraphFunction] = {}
 
-    def function(name: str, graph: Graph, outputs: tuple[int, ...], inputs: tuple[InputBlock, ...]) -> GraphFunction:
-        return GraphFunction(name=name, graph=graph, inputs=(*inputs, last), references=outputs)
+    def loaded(name: str) -> tuple[Graph, list[Expression]]:
+        graph = Graph.from_arrays(arrays[f'{name}_nodes'], arrays[f'{name}_values'])
+        return graph, [Expression(graph, int(reference)) for reference in arrays[f'{name}_outputs']]
 
-    total = Graph.from_arrays(*rigid.arrays())
-    torques = [Expression(total, reference) for reference in rigid_torques]
-    losses = _friction_torques(total, torques, n, arrays, friction)
-    alone = Graph()
-    lost = _friction_torques(alone, alone.inputs(2 * n, n), n, arrays, friction)
-    sums = tuple((torque + loss).reference for torque, loss in zip(torques, losses, strict=True))
-    recorded = {}
+    def add(name: str, graph: Graph, outputs: Sequence[Expression], *inputs: InputBlock) -> None:
+        references = tuple(output.reference for output in outputs)
+        functions[name] = GraphFunction(name=name, graph=graph, inputs=inputs, references=references)
+
+    graph, torques = loaded('rigid_body')
+    losses = _friction_torques(graph, torques, n, arrays, friction)
+    add('inverse_dynamics', graph, [a + b for a, b in zip(torques, losses, strict=True)], *motion, last)
+    add('rigid_body', *loaded('rigid_body'), *motion, last)
+    add('gravity', *loaded('gravity'), motion[0], last)
+    graph = Graph()
+    losses = _friction_torques(graph, graph.inputs(2 * n, n), n, arrays, friction)
+    add('friction', graph, losses, *motion[:2], InputBlock('load', n), last)
     if friction is not None and friction.rest is not None:
-        whole = Graph.from_arrays(*rigid.arrays())
-        torques = [Expression(whole, reference) for reference in rigid_torques]
-        speed, held = _at_rest(whole, n, 3 * n + coefficients, friction.rest)
-        losses = _friction_torques(whole, torques, n, arrays, friction, speed)
-        shown = tuple((a + b + c).reference for a, b, c in zip(torques, losses, held, strict=True))
-        recorded['recorded_torque'] = GraphFunction(
-            name='recorded_torque',
-            graph=whole,
-            inputs=(*motion, last, InputBlock('direction', n)),
-            references=shown,
-        )
-    gravity = Graph.from_arrays(arrays['gravity_nodes'], arrays['gravity_values'])
-    at_rest = tuple(int(reference) for reference in arrays['gravity_outputs'])
-    return {
-        'inverse_dynamics': function('inverse_dynamics', total, sums, motion),
-        'rigid_body': function('rigid_body', rigid, rigid_torques, motion),
-        'gravity': function('gravity', gravity, at_rest, motion[:1]),
-        'friction': function(
-            'friction', alone, tuple(torque.reference for torque in lost), (*motion[:2], InputBlock('load', n))
-        ),
-        **recorded,
-    }
+        graph, torques = loaded('rigid_body')
+        speed, held = _at_rest(graph, n, 3 * n + coefficients, friction.rest)
+        losses = _friction_torques(graph, torques, n, arrays, friction, speed)
+        shown = [a + b + c for a, b, c in zip(torques, losses, held, strict=True)]
+        add('recorded_torque', graph, shown, *motion, last, InputBlock('direction', n))
+    return functions
 
 
 def _at_rest(graph: Graph, n: int, first: int, rest: Array) -> tuple[list[Expression], list[Expression]]:
@@ -320,24 +309,24 @@ def _generate(
 ) -> dict[str, Array | IntArray]:
     """Return the rigid body's graphs with coefficients for inputs, and which coefficients are friction's."""
     n = base.model.n
-    form, chain, local = shortest_form(base, tolerance, snap, progress)
-    coefficients = Coefficients(3 * n, len(local.columns))
+    form, chain, columns, local_map = shortest_form(base, tolerance, snap, progress)
+    coefficients = Coefficients(3 * n, len(columns))
     arrays: dict[str, Array | IntArray] = {}
     for name in _RIGID:
-        traced = trace_torques(base, chain, local.columns, form, at_rest=name == 'gravity')
+        traced = trace_torques(base, chain, columns, form, at_rest=name == 'gravity')
         graph, outputs = coefficients.extract(*factored(*traced))
         if name == 'gravity':
             graph = _without_motion(graph, n)
         arrays[f'{name}_nodes'], arrays[f'{name}_values'] = graph.arrays()
         arrays[f'{name}_outputs'] = np.array(outputs, dtype=np.int64)
-    symbols = drive_symbols(base.options)
+    symbols = drive_symbols(**base.options)
     drives = []
-    for position, column in enumerate(local.columns.tolist()):
+    for position, column in enumerate(columns.tolist()):
         symbol = symbols[(column - 10 * n) // n] if column >= 10 * n else ''
         if symbol in ('Fv', 'Fc', 'offset'):
             drives.append((coefficients.single(position), ('Fv', 'Fc', 'offset').index(symbol), column % n))
     arrays['drives'] = np.array(drives, dtype=np.int64).reshape(-1, 3)
-    arrays['coefficient_map'] = coefficients.matrix @ local.map[:, base.independent]
+    arrays['coefficient_map'] = coefficients.matrix @ local_map[:, base.independent]
     return arrays
 
 

@@ -273,13 +273,13 @@ class MinimalModel:
         return python_source(self._code())
 
     def _code(self) -> GeneratedCode:
-        regressor = regressor_function(self.model, drive_symbols(self.base.options), self.base.independent.tolist())
+        regressor = regressor_function(self.model, drive_symbols(**self.base.options), self.base.independent.tolist())
         if self.drives is not None:
             regressor = at_joints(regressor, self.drives)
         if self.friction_model is not None:
             friction = f'with friction ({as_comment(self.friction_model.name)})'
         else:
-            drives = drive_symbols(self.base.options)
+            drives = drive_symbols(**self.base.options)
             friction = 'with friction' if {'Fv', 'Fc', 'offset'} & set(drives) else 'without friction'
         return GeneratedCode(
             model=self.model,

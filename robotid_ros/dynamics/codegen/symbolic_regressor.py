@@ -10,7 +10,7 @@
 """The base regressor and its gradient as graph functions: the recursion of the batch regressor, on symbols."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -82,48 +82,6 @@ def velocity_matrix(rate: Vector, change: Vector) -> Rows:
     )
 
 
-def _traced(
-    graph: Graph,
-    chain: Chain,
-    coupling: Array,
-    q: Sequence[Expression],
-    dq: Sequence[Expression],
-    ddq: Sequence[Expression],
-    drives: Sequence[str],
-    columns: Sequence[int],
-) -> list[list[Number]]:
-    """Return chosen columns of the full regressor as expressions: entry [i][c] is row i, column ``columns[c]``.
-
-    The coupling (n, n) makes chain coordinates from the measured q, dq and ddq; ``drives`` says which blocks of n
-    columns follow the inertial ones.
-    """
-    n = len(q)
-    zero = graph.constant(0.0)
-    moved = [combined(coupling, x) for x in (q, dq, ddq)]
-    per_link: list[list[tuple[int, int]]] = [[] for _ in range(n)]
-    result: list[list[Number]] = [[zero] * len(columns) for _ in range(n)]
-    for position, column in enumerate(columns):
-        if column < 10 * n:
-            per_link[column // 10].append((position, column % 10))
-        else:
-            joint, drive = (column - 10 * n) % n, drives[(column - 10 * n) // n]
-            value: Number = (
-                1.0 if drive == 'offset' else {'Ia': ddq, 'Fv': dq, 'Fc': [x.sign() for x in dq]}[drive][joint]
-            )
-            result[joint][position] = value
-    for k, blocks in enumerate(_link_columns(chain, *moved)):
-        for position, parameter in per_link[k]:
-            chain_rows = [_combined_column(block, chain.to_aligned[k][:, parameter]) for block in blocks] + [zero] * (
-                n - k - 1
-            )
-            for i in range(n):
-                total: Number = zero
-                for j in range(n):
-                    total = total + exact(float(coupling[j, i])) * chain_rows[j]
-                result[i][position] = total
-    return result
-
-
 def combined(matrix: Array, x: Sequence[Expression]) -> list[Expression]:
     """Return a constant matrix times a list of expressions."""
     rows = []
@@ -135,16 +93,9 @@ def combined(matrix: Array, x: Sequence[Expression]) -> list[Expression]:
     return rows
 
 
-def _combined_column(block: Sequence[Number], weights: Array) -> Number:
-    total: Number = 0.0
-    for value, weight in zip(block, weights, strict=True):
-        total = total + value * exact(float(weight))
-    return total
-
-
 def _link_columns(
     chain: Chain, q: Sequence[Expression], dq: Sequence[Expression], ddq: Sequence[Expression]
-) -> list[list[list[Number]]]:
+) -> list[list[list[Expression]]]:
     """Return, for each link and each joint up to it, the columns of the ten parameters in the aligned frame."""
     graph = q[0].graph
     rest, axis = constant_vector(graph, np.zeros(3)), constant_vector(graph, np.array([0.0, 0.0, 1.0]))
@@ -179,7 +130,7 @@ def _link_columns(
 
 def _columns(
     rate: Vector, change: Vector, acceleration: Vector, u: Rows, angular: Vector, linear: Vector
-) -> list[Number]:
+) -> list[Expression]:
     """Return angular . moment + linear . force for the ten unit parameters of a link."""
     x, y, z = rate
     ax, ay, az = change
@@ -198,7 +149,7 @@ def _columns(
     columns = [dot(angular, moment) for moment in moments]
     columns += [dot(linear, transposed[k]) + dot(angular, cross(units[k], acceleration)) for k in range(3)]
     columns.append(dot(linear, acceleration))
-    return columns
+    return cast('list[Expression]', columns)
 
 
 def exact(value: float) -> float:
@@ -244,9 +195,20 @@ def regressor_gradient_function(model: RobotModel, drives: Sequence[str], column
 
 
 def _entries(model: RobotModel, drives: Sequence[str], columns: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
-    graph, n = Graph(), model.n
-    x = graph.inputs(0, 3 * n)
-    rows = _traced(graph, aligned_chain(model), model.coupling, x[:n], x[n : 2 * n], x[2 * n :], drives, columns)
-    return graph, tuple(
-        (entry if isinstance(entry, Expression) else graph.constant(entry)).reference for row in rows for entry in row
-    )
+    """Return a graph of q, dq and ddq, and its references to the entries of chosen columns, row by row."""
+    graph, n, chain = Graph(), model.n, aligned_chain(model)
+    q, dq, ddq = (graph.inputs(k * n, n) for k in range(3))
+    zero, one = graph.constant(0.0), graph.constant(1.0)
+    of_drives = {'Ia': ddq, 'Fv': dq, 'Fc': [x.sign() for x in dq], 'offset': [one] * n}
+    blocks = _link_columns(chain, *(combined(model.coupling, x) for x in (q, dq, ddq)))
+    made: dict[int, list[Expression]] = {}
+    for column in sorted(columns):
+        if column < 10 * n:
+            link, parameter = divmod(column, 10)
+            weights = chain.to_aligned[link][:, [parameter]].T
+            on_chain = [combined(weights, block)[0] for block in blocks[link]] + [zero] * (n - link - 1)
+            made[column] = combined(model.coupling.T, on_chain)
+        else:
+            block, joint = divmod(column - 10 * n, n)
+            made[column] = [of_drives[drives[block]][k] if k == joint else zero for k in range(n)]
+    return graph, tuple(made[column][i].reference for i in range(n) for column in columns)

@@ -7,8 +7,13 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The motion that would be run as markers of RViz and Foxglove: its path, the room along it, what is kept clear of."""
+"""The motion that would be run, shown before it is: as joint states over and over, and as markers.
 
+The markers, for RViz and Foxglove, are its path, the room along it, and what is kept clear of.
+"""
+
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -16,21 +21,20 @@ import numpy as np
 from geometry_msgs.msg import Point, Pose
 from rclpy.node import Node
 from rclpy.publisher import Publisher
+from sensor_msgs.msg import JointState
 from std_msgs.msg import ColorRGBA
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import RobotIdError
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.fourier import FourierTrajectory
-from robotid_ros.excitation.friction_sweep import FrictionSweep
 from robotid_ros.excitation.picture import SpacePicture, space_picture
-from robotid_ros.excitation.pose_tour import PoseTour
 from robotid_ros.excitation.workspace import Capsule
+from robotid_ros.execution.run import Motion
 from robotid_ros.model import RobotModel
 from robotid_ros.model.transforms import axis_quaternion
-from robotid_ros.nodes.conversions import LATCHED
-from robotid_ros.nodes.publishing import publish
-from robotid_ros.nodes.runtime import BackgroundWorker
+from robotid_ros.nodes.messages import LATCHED, publish
+from robotid_ros.nodes.runtime import BackgroundWorker, SimulatedTime, steady_timer
 
 PREFIX = 'preview/'
 """Of the frames of the arm that view.launch.py shows."""
@@ -46,6 +50,56 @@ _LINK, _FIXED, _GROUND, _WALL = (
 )
 _OPEN = 0.3
 """How far beyond the path a wall is drawn where a box has none [m]."""
+_RATE = 50.0
+"""Of the joint states [Hz]: RViz draws 30 pictures a second."""
+_LOOK = 0.5
+"""Between checks for subscribers [s]: 50 checks a second take 4 % of a core."""
+
+
+def _once(motion: Motion) -> tuple[Callable[[Array], tuple[Array, Array, Array]], float]:
+    """Return what tells positions, velocities and accelerations over one period, or the whole motion, and its end."""
+    if isinstance(motion, FourierTrajectory):
+        return motion.evaluate, motion.period
+    return motion.reference.evaluate, motion.reference.duration
+
+
+class Preview:
+    """Publishes the joint states of a motion on ``~/preview``, over and over, while somebody listens.
+
+    Nothing of the arm's own topics is touched. ``motion`` returns the joint names and the motion, or None while there
+    is none to show; the node's parameter ``preview_speed`` says how fast it is shown.
+    """
+
+    def __init__(self, node: Node, motion: Callable[[], tuple[tuple[str, ...], Motion] | None]) -> None:
+        self._node, self._motion = node, motion
+        self._publisher = node.create_publisher(JointState, '~/preview', 10)
+        self._elapsed = 0.0
+        self._last: float | None = None
+        self._time = SimulatedTime(node)
+        self._timer = steady_timer(node, _LOOK, self._show)
+
+    def _show(self) -> None:
+        now = time.monotonic()
+        shown = self._motion() if self._publisher.get_subscription_count() else None
+        if shown is None:
+            if self._last is not None:
+                self._time.leave()
+                self._timer.timer_period_ns = int(1e9 * _LOOK)
+            self._elapsed, self._last = 0.0, None
+            return
+        if self._last is None:
+            self._time.follow()
+            self._timer.timer_period_ns = int(1e9 / _RATE)
+            self._timer.reset()  # else the second message would come after the old period, and the motion would jump
+        else:
+            self._elapsed += float(self._node.get_parameter('preview_speed').value) * (now - self._last)
+        self._last = now
+        names, motion = shown
+        evaluate, duration = _once(motion)
+        position, velocity, _ = evaluate(np.array([self._elapsed % duration]))
+        message = JointState(name=list(names), position=position[0].tolist(), velocity=velocity[0].tolist())
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        self._publisher.publish(message)
 
 
 class PreviewMarkers:
@@ -62,9 +116,7 @@ class PreviewMarkers:
 
             self._publisher = node.create_publisher(MarkerArray, '~/preview_markers', LATCHED)
 
-    def show(
-        self, model: RobotModel, config: ExcitationConfig, motion: FourierTrajectory | FrictionSweep | PoseTour
-    ) -> None:
+    def show(self, model: RobotModel, config: ExcitationConfig, motion: Motion) -> None:
         """Draw a motion and its surroundings, off the executor's thread."""
         if self._publisher is None:
             said = 'no markers on ~/preview_markers: they need the ROS package visualization_msgs'
@@ -72,13 +124,10 @@ class PreviewMarkers:
             return
         self._worker.run(self._draw, model, config, motion)
 
-    def _draw(
-        self, model: RobotModel, config: ExcitationConfig, motion: FourierTrajectory | FrictionSweep | PoseTour
-    ) -> None:
-        path = motion if isinstance(motion, FourierTrajectory) else motion.reference
-        duration = motion.period if isinstance(motion, FourierTrajectory) else motion.reference.duration
+    def _draw(self, model: RobotModel, config: ExcitationConfig, motion: Motion) -> None:
+        evaluate, duration = _once(motion)
         try:
-            picture = space_picture(model, config, *path.evaluate(np.linspace(0.0, duration, _SAMPLES)))
+            picture = space_picture(model, config, *evaluate(np.linspace(0.0, duration, _SAMPLES)))
         except RobotIdError as cause:
             self._node.get_logger().warning(f'the motion cannot be drawn: {cause}')
             return
