@@ -7,7 +7,6 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-
 """How trajectories reach the controller: by the topic that every one has, or by its action with answers.
 
 What a joint_trajectory_controller does was read in its source (ros-controls/ros2_controllers, at
