@@ -27,7 +27,14 @@ from robotid_ros.identification.model_choice import strongest_ripple, with_rippl
 from robotid_ros.identification.plausibility import contradiction, held_joints, own_factors
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.terms import Terms
-from robotid_ros.identification.verdict import good_for, good_for_nothing, overall, torque_metrics
+from robotid_ros.identification.verdict import (
+    Metrics,
+    beaten_by_plain,
+    good_for,
+    good_for_nothing,
+    overall,
+    torque_metrics,
+)
 from robotid_ros.model import RobotModel
 
 PLAIN = IdentificationConfig(friction='coulomb_viscous+offset', torque_bandwidth=-1.0)
@@ -133,6 +140,44 @@ def test_known_parameters_do_not_make_a_torque_good_for_something() -> None:
     uses = good_for(metrics, metrics, (np.ones(2), np.ones(2)), (4, 4), True)
     assert {use.name for use in uses if use.good} == {'parameters'}
     assert 'feed-forward: 100 % of the torque is left to the controller' in good_for_nothing(uses, metrics)
+
+
+@pytest.mark.parametrize('seed', range(2))
+@pytest.mark.parametrize('share', [0.0, 0.1])
+@pytest.mark.parametrize('stays', [True, False])
+def test_a_model_that_loses_to_plain_least_squares_is_not_handed_out(share: float, stays: bool, seed: int) -> None:
+    """A spring, which the arm has still, or has no more, when it is judged."""
+    model, motion, torque = measured(seed)
+    _, other, judging = measured(seed + 20)
+    spring = share * np.linalg.norm(torque, axis=0) / np.linalg.norm(motion[1], axis=0)
+    after = judging - spring * other[1] * stays
+    result = identify(
+        dataset(model, motion, torque - spring * motion[1]), model, validation=dataset(model, other, after)
+    )
+    lost = share > 0.0 and not stays
+    assert result.usable == (not lost), result.reason
+    assert ('and plain least squares' in result.reason) == lost
+    assert not lost or not any(use.good for use in result.good_for)
+    (beside,) = (each for each in result.decisions if each.subject == 'beside plain')
+    ours, plain = (np.linalg.norm(each.error) for each in beside.alternatives)
+    assert ours == pytest.approx(np.linalg.norm(result.metrics['validation'].rmse), rel=1e-5)
+    if share == 0.0:  # plain is all there is
+        assert ours == pytest.approx(plain, rel=0.01)
+    elif stays:
+        assert ours < 0.5 * plain
+    else:
+        assert 1.02 * plain < ours < 1.2 * plain
+
+
+def test_a_hundredth_of_the_error_or_of_the_torque_is_no_loss_to_plain_least_squares() -> None:
+    def left(percent: float) -> Metrics:
+        return torque_metrics(('a', 'b'), np.full((10, 2), 100.0), np.full((10, 2), 100.0 - percent))
+
+    assert not beaten_by_plain(left(10.1), left(10.0))
+    assert '10.3 %' in beaten_by_plain(left(10.3), left(10.0))
+    assert not beaten_by_plain(left(0.4), left(0.1))
+    assert beaten_by_plain(left(0.6), left(0.1))
+    assert not beaten_by_plain(left(1.0), left(2.0))
 
 
 @pytest.mark.parametrize('seed', range(3))

@@ -26,9 +26,14 @@ from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.information import BaseRegressor, Rows
-from robotid_ros.identification.judge import GROUPS, REGIONS, Bench, Decision, groups, solved
-from robotid_ros.identification.least_squares import normal_equations
-from robotid_ros.identification.model_choice import choose_signals_and_model, samples_of_datasets, without_ripple
+from robotid_ros.identification.judge import GROUPS, REGIONS, Alternative, Bench, Decision, groups, solved
+from robotid_ros.identification.least_squares import least_squares, normal_equations
+from robotid_ros.identification.model_choice import (
+    choose_signals_and_model,
+    few_of,
+    samples_of_datasets,
+    without_ripple,
+)
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
 from robotid_ros.identification.plausibility import (
     contradiction,
@@ -44,10 +49,12 @@ from robotid_ros.identification.samples import Samples, evenly_weighted
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.identification.signal_choice import like_training
+from robotid_ros.identification.terms import PLAIN
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque, with_rest
 from robotid_ros.identification.verdict import (
     WRONG,
     Metrics,
+    beaten_by_plain,
     good_for,
     good_for_nothing,
     judge_joints,
@@ -284,6 +291,14 @@ def conclude(
         usable, reason = False, fit.reason
     solid_metrics = {name: fit_metrics(base, solid, model, listed) for name, listed in sets.items()}
     judged = metrics.get('held_out', metrics[judge])
+    if judge == 'validation' and config.friction == config.estimator == 'auto':
+        plain = plain_metrics(rows, model, sets[judge])
+        left, beside = (f'{each.relative_error_total:.3g} %' for each in (judged, plain))
+        tried = Alternative(name='this model', error=judged.rmse), Alternative(name='plain', error=plain.rmse)
+        chosen = f'{left} of the torque are left in validation, where plain least squares leave {beside}'
+        decisions = (*decisions, Decision(subject='beside plain', chosen=chosen, alternatives=tried))
+        if usable and (beaten := beaten_by_plain(judged, plain)):
+            usable, reason = False, beaten
     uses = good_for(
         judged,
         solid_metrics[judge],
@@ -317,6 +332,25 @@ def conclude(
         setup=setup,
         uses=uses,
     )
+
+
+def plain_metrics(rows: Rows, model: RobotModel, datasets: Sequence[Dataset]) -> Metrics:
+    """Return the errors of the better of plain ordinary and weighted least squares, fitted to the same samples."""
+    base = rows.base
+    assert isinstance(base, BaseParameters)
+    few = Rows(base, few_of(rows.samples.sliding(None).with_bandwidth(None)))
+    fits = (
+        least_squares(
+            few,
+            friction_model(PLAIN),
+            np.zeros((model.n, 0)),
+            estimator=estimator,
+            covariance=False,
+            dissipative=False,
+        )
+        for estimator in ('ols', 'wls')
+    )
+    return min((fit_metrics(base, fit, model, datasets) for fit in fits), key=lambda each: each.relative_error_total)
 
 
 def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Array]:

@@ -126,6 +126,7 @@ _FELT = 100.0  # % of the torque: a push as large as the arm's own torque
 _KNOWN = 10.0  # % of a parameter
 _STANDS_OUT = 4.0  # standard deviations
 _STILL = 0.03  # rad or m: the friction of a joint that moves less cannot be identified
+_BEATEN, _MATTERS = 0.2, 0.5  # of the plain fit's error, in squares: 2 % of it; and % of the torque
 
 
 _HINTS = {
@@ -267,6 +268,32 @@ def good_for_nothing(uses: Sequence[Use], metrics: Metrics, cause: str = '') -> 
         f'the model is good for no use, it leaves {metrics.relative_error_total:.0f} % of the torque unexplained: '
         + '; '.join(f'{use.name}: {use.text}' for use in torques)
         + f'; {cause or _COMPARE}'
+    )
+
+
+def beaten_by_plain(metrics: Metrics, plain: Metrics) -> str:
+    """Return that plain least squares predict unseen data better, and what to do; nothing where they do not.
+
+    A model with more terms has to predict at least as well as the plain one, wherever it is judged,
+
+        E^2 - P^2 <= max(0.2 P, 0.5 %)^2,
+
+    with E and P the relative errors of both: else its terms do not hold there, however small its own error is.
+
+    Parameters
+    ----------
+    metrics : Metrics
+        Of the model, on the data that judge.
+    plain : Metrics
+        Of plain least squares, on the same.
+    """
+    error, least = metrics.relative_error_total, plain.relative_error_total
+    if error**2 - least**2 <= max(_BEATEN * least, _MATTERS) ** 2:
+        return ''
+    return (
+        f'on the data that judge, the model leaves {error:.3g} % of the torque, and plain least squares {least:.3g} %: '
+        'what it has beside Coulomb and viscous friction does not hold there; identify from that recording too, or '
+        'take the plain model (estimator wls, friction coulomb_viscous+offset)'
     )
 
 
