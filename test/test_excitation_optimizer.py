@@ -25,6 +25,7 @@ from robotid_ros.excitation import (
     FourierTrajectory,
     load_excitation,
     optimize_excitation,
+    optimizer,
     save_excitation,
 )
 from robotid_ros.excitation.criteria import information_matrix, measure_excitation
@@ -215,6 +216,20 @@ def test_each_criterion_is_better_than_a_random_motion_inside_the_same_limits(cr
         rows = observation.base.regressor(*guess.evaluate(guess.sample_times(1000.0 / guess.period)))
         others.append(measure_excitation(information_matrix(rows, observation.noise)).value(criterion))
     assert best.excitation.value(criterion) < min(others)
+
+
+def test_hops_from_the_last_start_lower_the_condition_number(monkeypatch):
+    model = planar_arm(3, limits=limits(3))
+    config = replace(QUICK, starts=1, criterion='condition', iterations=100)
+    found = []
+    for hops in (0, 1, 4):
+        monkeypatch.setattr(optimizer, '_HOPS', hops)
+        designs = [optimize_excitation(model, replace(config, starts=8, seed=seed)) for seed in range(2)]
+        found.append([design.excitation.condition for design in designs])
+    none, one, four = np.array(found)
+    assert (one <= 1.01 * none).all()  # settling inside the limits costs a little
+    assert (four <= 1.01 * one).all()
+    assert 0.5 < np.mean(four / none) < 0.99
 
 
 def test_interruption_returns_the_best_so_far():

@@ -9,9 +9,10 @@
 
 """Optimal excitation: the search for the best trajectory, from an arm and settings to a checked one.
 
-Each start is minimised by L-BFGS in rounds of growing penalty and sharpness; after every round
-the worse half of the starts is dropped. The last one is moved inside the limits, also between
-samples.
+Each start is minimised by L-BFGS in rounds of growing penalty and sharpness; after every round the worse half of the
+starts is dropped. The last one is kicked at random and minimised again, once for two starts, and the better one
+holds (basin hopping; Wales and Doye, J. Physical Chemistry A 101 (1997), 5111-5116). It is moved inside the limits,
+also between samples.
 """
 
 from collections.abc import Callable, Sequence
@@ -229,6 +230,8 @@ class ExcitationProblem:
 # fewer rounds the search ends no lower.
 _ROUNDS = ((2.0, 100.0, 0.2), (8.0, 400.0, 0.3), (60.0, 1000.0, 0.5))
 _GUESSES = 8
+_HOPS = 4  # at most: they follow each other, on however many processors
+_KICK = 0.3  # of the coefficients' root mean square; from 0.1 to 0.4 the search ends equally low
 _SETTLING, _TRIALS = 25, 4
 _MARGIN = 0.002  # kept from the limits, for the motion between the samples
 _GLANCE_RATE, _FULL_RATE = 100.0, 10_000.0  # Hz
@@ -264,6 +267,17 @@ def minimise(
     finished: list[Start] = []
     evaluations, done, interrupted = 0, 0.0, False
     work = [max(1, config.starts >> k) * part for k, (_, _, part) in enumerate(_ROUNDS)]
+    hops = min((config.starts + 1) // 2, _HOPS)
+    whole = sum(work) + hops * sum(part for _, _, part in _ROUNDS)
+
+    def told(share: float, text: str) -> None:
+        nonlocal done
+        done += share / whole
+        if progress is not None:
+            progress(min(done, 0.99), text)
+        if cancelled is not None and cancelled():
+            raise _Cancelled
+
     with joblib.Parallel(n_jobs=min(config.jobs, config.starts), return_as='generator') as pool:
         try:
             for k, (sharpness, penalty, part) in enumerate(_ROUNDS):
@@ -275,14 +289,17 @@ def minimise(
                 ):
                     finished.append(result)
                     evaluations += result.evaluations
-                    done += work[k] / len(tasks) / sum(work)
-                    if progress is not None:
-                        progress(min(done, 0.99), f'round {k + 1} of {len(_ROUNDS)}, start {result.index + 1}')
-                    if cancelled is not None and cancelled():
-                        raise _Cancelled
+                    told(work[k] / len(tasks), f'round {k + 1} of {len(_ROUNDS)}, start {result.index + 1}')
                 finished.sort(key=lambda s: (s.value, s.index))
                 kept = max(1, config.starts >> (k + 1))
                 starts, given_up = finished[:kept], finished[kept:] + given_up
+            for hop in range(hops):
+                other = _kicked(problem, starts[0], config, hop)
+                for sharpness, penalty, part in _ROUNDS:
+                    other = _improve(problem, other, sharpness, penalty, max(3, round(config.iterations * part)))
+                    told(part, f'hop {hop + 1} of {hops}')
+                evaluations += other.evaluations
+                starts = finished = sorted([*starts, other], key=lambda s: (s.value, s.index))
         except (KeyboardInterrupt, _Cancelled):
             interrupted = True
             best = sorted(finished, key=lambda s: (s.value, s.index))
@@ -308,6 +325,20 @@ def first_guess(problem: ExcitationProblem, task: tuple[int, int]) -> Start:
         margins=margins,
         value=values[best],
         evaluations=_GUESSES,
+    )
+
+
+def _kicked(problem: ExcitationProblem, start: Start, config: ExcitationConfig, hop: int) -> Start:
+    """Return a start with each joint's variables moved at random, by a part of their root mean square."""
+    rng = np.random.default_rng([config.seed, config.starts, hop])
+    rows = start.variables.reshape(problem.model.n, -1)
+    size = _KICK * np.sqrt(np.mean(rows**2, axis=1, keepdims=True))
+    return replace(
+        start,
+        index=config.starts + hop,
+        variables=(rows + size * rng.standard_normal(rows.shape)).ravel(),
+        multipliers=tuple(np.zeros(shape) for shape in problem.multiplier_shapes),
+        evaluations=0,
     )
 
 
