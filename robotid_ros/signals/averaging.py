@@ -233,7 +233,9 @@ class PeriodAverage:
             for period in held:
                 self._merge(period)
             return
-        self._recent = np.median(np.stack([period.values for period in held]), axis=0)
+        # Signal by signal: all at once would take several times the memory of the periods themselves.
+        columns = zip(*(period.values.T for period in held), strict=True)
+        self._recent = np.stack([np.median(each, axis=0) for each in columns], axis=1)
         deviations = [self._deviation(period) for period in held]
         self._usual = [np.median(np.stack(deviations), axis=0)]
         self._first = self._recent.copy()
@@ -254,10 +256,12 @@ class PeriodAverage:
         squares = np.sort((period.values[some] - self._recent[some]) ** 2, axis=0)
         kept = max(1, int(0.95 * len(squares)))
         width = 2 * max(2, round(0.01 * self.bins / self.period)) + 1
-        above = period.values - ndimage.maximum_filter1d(self._recent, width, axis=0, mode='wrap')
-        below = ndimage.minimum_filter1d(self._recent, width, axis=0, mode='wrap') - period.values
-        outside = np.maximum(above, below)[counted]
-        return np.stack([np.sqrt(squares[:kept].mean(axis=0)), np.maximum(outside.max(axis=0), 0.0)])
+        largest = []
+        for values, recent in zip(period.values.T, self._recent.T, strict=True):
+            above = values - ndimage.maximum_filter1d(recent, width, mode='wrap')
+            below = ndimage.minimum_filter1d(recent, width, mode='wrap') - values
+            largest.append(max(float(np.maximum(above, below)[counted].max()), 0.0))
+        return np.stack([np.sqrt(squares[:kept].mean(axis=0)), largest])
 
     def _accept_or_exclude(self, period: _Period) -> None:
         deviation = self._deviation(period)
