@@ -24,7 +24,7 @@ from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.identification.judge import groups
 from robotid_ros.identification.model_choice import strongest_ripple, with_ripple_shown
-from robotid_ros.identification.plausibility import contradiction, held_joints, own_factors
+from robotid_ros.identification.plausibility import held_joints, torque_size
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.terms import Terms
 from robotid_ros.identification.verdict import (
@@ -99,7 +99,7 @@ def test_motion_a_little_beyond_the_limits_is_no_proof_of_degrees() -> None:
     ('factors', 'words'),
     [
         ([-1.0, 1.0], 'set-up: the torque of shoulder has the wrong sign'),
-        ([1.0, 2.5], 'joint elbow: measured torque is 2'),
+        ([1.0, 2.5], 'the torque is 2.5 times at elbow of what the masses'),
     ],
     ids=['reversed', 'scaled'],
 )
@@ -213,7 +213,7 @@ def test_efforts_that_the_driver_has_taken_gravity_out_of_are_told(seed: int) ->
     own = pinocchio_torque(described, q, still, still) * rng.uniform(0.9, 1.1, 6)
     whole, mounted = (pinocchio_torque(replace(real, gravity=g), *motion[1:]) for g in (real.gravity, gravity))
     told = [
-        contradiction([dataset(described, motion, torque + noise)], described)
+        torque_size([dataset(described, motion, torque + noise)], described).doubt
         for torque in (whole, whole - own, mounted, 0.07 * whole - 0.93 * noise)
     ]
     assert told[1].startswith('the efforts hold no gravity, and do hold what motion needs')
@@ -226,7 +226,9 @@ def test_currents_whose_constants_differ_are_no_torques_unless_somebody_says_so(
     motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
     current = pinocchio_torque(described, *motion[1:]) * [0.005, 0.008, 0.02, 0.05, 0.3, 4.0]
     recording = dataset(described, motion, current)
-    told = [contradiction([replace(recording, effort=(meaning,) * 6)], described) for meaning in ('unknown', 'torque')]
+    told = [
+        torque_size([replace(recording, effort=(meaning,) * 6)], described).doubt for meaning in ('unknown', 'torque')
+    ]
     assert 'currents, or torques of motors' in told[0]
     assert told[1] == ''
 
@@ -238,7 +240,9 @@ def test_slow_motion_of_links_with_wrong_inertias_is_not_taken_for_torque_withou
     still = np.zeros_like(q)
     weight = pinocchio_torque(described, q, still, still)
     torque = weight + 8.0 * (pinocchio_torque(described, *motion[1:]) - weight)
-    assert contradiction([dataset(described, motion, torque + 0.01 * rng.standard_normal(q.shape))], described) == ''
+    assert (
+        torque_size([dataset(described, motion, torque + 0.01 * rng.standard_normal(q.shape))], described).doubt == ''
+    )
 
 
 def test_a_model_without_gravity_is_not_usable() -> None:
@@ -325,9 +329,9 @@ def test_currents_that_are_called_torques_are_named_where_the_model_fails(seed: 
     real = replace(model, inertial=model.inertial * rng.uniform(0.6, 1.6, (6, 1)))
     torque = pinocchio_torque(real, *motion[1:]) + rng.uniform(1.0, 8.0, 6) * np.sign(motion[2])
     constants = rng.permutation(np.geomspace(0.05, 5.0, 6))
-    assert own_factors([dataset(model, motion, torque)], model) == ''
+    assert torque_size([dataset(model, motion, torque)], model).cause == ''
     recording = replace(dataset(model, motion, torque / constants), effort=('torque',) * 6)
-    said = own_factors([recording], model)
+    said = torque_size([recording], model).cause
     assert 'differently in each joint: they may be currents' in said
     metrics = torque_metrics(model.joint_names, torque, np.zeros_like(torque))
     for doubt in ('', 'gravity acts along x'):

@@ -19,6 +19,8 @@ from scipy.spatial.transform import Rotation
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
+from robotid_ros.identification import identify
+from robotid_ros.identification.plausibility import torque_size
 from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.model import RobotModel
@@ -65,6 +67,15 @@ def test_any_mount_is_found_to_two_degrees(seed: int) -> None:
     assert kinds(setup) == [('gravity', ())]
     assert np.degrees(np.arccos(setup.gravity @ gravity / 9.81**2)) < 2.0
     assert np.linalg.norm(setup.gravity) == pytest.approx(9.81)
+
+
+def test_torques_are_compared_with_the_masses_of_an_arm_as_it_stands() -> None:
+    """On a ceiling, gravity turns round: beside the description as it is, all torques would look reversed."""
+    data = recorded(0, replace(ARM, gravity=-ARM.gravity))
+    assert any('looks reversed' in note for note in torque_size([data], ARM).notes)
+    result = identify(data, ARM)
+    assert [note for note in result.notes if 'gravity acts along' in note]
+    assert not [note for note in result.notes if 'reversed' in note]
 
 
 @pytest.mark.parametrize(('kind', 'position', 'torque'), [('axis', -1, -1), ('position', -1, 1), ('torque', 1, -1)])

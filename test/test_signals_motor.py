@@ -48,13 +48,13 @@ def test_a_right_sign_gives_no_warning():
 def test_a_reversed_sign_is_named():
     torque, *others = measured(np.random.default_rng(2), sign=-1.0)
     (sentence,) = check_motor_side(torque, *others, ('one', 'two'))
-    assert sentence.startswith('joint two: sign of current')
+    assert 'the torque of two looks reversed' in sentence
 
 
 def test_a_wrong_scale_is_named():
     torque, *others = measured(np.random.default_rng(3), scale=10.0)
     (sentence,) = check_motor_side(torque, *others, ('one', 'two'))
-    assert sentence.startswith('joint two: measured torque is 12 times')
+    assert sentence.startswith('the torque is 12 times at two of what')
 
 
 def test_a_prior_that_says_nothing_is_not_held_against_the_measurement():
@@ -82,4 +82,4 @@ def test_a_real_arm_against_its_published_urdf():
         turned = dataset.tau * np.where(np.arange(6) == j, -1.0, 1.0)
         named = [sentence for sentence in check_motor_side(turned, *others) if 'reversed' in sentence]
         assert len(named) == 1
-        assert named[0].startswith(f'joint {joint}: ')
+        assert f'the torque of {joint} looks reversed' in named[0]

@@ -10,6 +10,7 @@
 """Checks of recordings against the robot description: degrees, joints that should stand, unit and sign of torques."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,11 +33,16 @@ _UNSTATED = (
     'the description has no masses that the efforts could be compared with: they are taken as joint torques in N m; if '
     'they are currents or motor torques, give effort, torque_constants and gear_ratios in the configuration'
 )
+_NO_GRAVITY = (
+    'the efforts hold no gravity, and do hold what motion needs: the driver takes gravity out before it tells them, or '
+    'the arm stands otherwise than described; record the whole torque, or the currents, of the motors'
+)
+_SAY = 'say what they are in the configuration (effort, torque_constants, gear_ratios)'
 _STILL = 0.05  # rad or m: largest motion of a joint that holds its position
 _FAST = 5.0  # times the speed limit
 _TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice; 13 degrees are a small motion
 _ENOUGH = 20_000  # samples that tell a factor
-_OTHER_UNIT = 100.0  # times the description's torque: no description has masses that wrong
+_BEYOND = 10.0  # times the effort limits: no arm does that
 _DRIVING = 0.02  # of the mean power: noise makes friction drive a joint by less
 _APART = 10.0  # times between the joints' factors: constants differ so from motor to motor, errors of masses do not
 _WRONG_ALL, _WRONG_MEAN = 3.0, 5.0  # factor by which all torques, and their mean, contradict a description
@@ -155,88 +161,80 @@ def remarks(datasets: Sequence[Dataset], model: RobotModel) -> tuple[str, ...]:
         found |= dict.fromkeys(_beyond_limits(dataset, model))
         remark = dataset.provenance.get('remark') or late_stamps_remark(dataset.provenance.get('screening', {}))
         found |= dict.fromkeys([f'{", ".join(dataset.sources)}: {remark}'] if remark else [])
-    if not is_placeholder(model):
-        found |= dict.fromkeys(check_motor_side(*_beside_prior(datasets, model), model.joint_names))
-    elif not all(dataset.effort and 'unknown' not in dataset.effort for dataset in datasets):
-        found[_UNSTATED] = None
     return tuple(found)
 
 
-def doubts(datasets: Sequence[Dataset], model: RobotModel) -> str:
-    """Return a sentence where the torques of all joints are far beyond what the arm can have; else nothing.
+class Size(NamedTuple):
+    """What the size of measured torques says beside the description."""
 
-    A torque in mN m fits as well as one in N m, but a controller with that result would send a thousand times the
-    torque. It is compared with the masses of the description or, where these are placeholders, with effort limits.
+    doubt: str  # why no controller may be fed by them, or empty
+    cause: str  # what may explain that no model of bodies does, or empty
+    notes: tuple[str, ...]  # what looks wrong, but is not certain
+
+
+def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
+    """Compare measured torques with those of the description, or where that has no masses, with its effort limits.
+
+    A torque in mN m, a current, or the torque of a motor before its gear fits as well as one of the joint in N m; so
+    does one that the driver has taken gravity out of, by links whose centres of mass lie on their joints. The factor
+    k_j of each joint's torque over the description's tells (:func:`robotid_ros.signals.prior_factors`):
+
+    - all joints alike are off by three times and, in the geometric mean, by five: a doubt, for published descriptions
+      of one arm differ by a factor of two at most. Efforts of which nobody says that they are torques need not be off
+      alike, since constants and gears differ from motor to motor: most joints, and the median, are enough;
+    - factors differ by ten times: a cause, should the model fail. So are currents whose constants nobody gave, whatever
+      the configuration calls them; where a model of bodies explains them, other masses are as good a cause;
+    - else, what is off in single joints is noted.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        In the coordinates of the set-up that was found.
+    model : RobotModel
+        The arm as it stands and is driven.
     """
-    if not is_placeholder(model):
-        factors = prior_factors(*_beside_prior(datasets, model))
-        known = factors[np.isfinite(factors)]
-        if len(known) and (np.abs(known) > _OTHER_UNIT).all():
-            return (
-                f'the measured torque is {np.median(np.abs(known)):.2g} times that of the description: expected N m, '
-                'and links with their masses; is it in mN m?'
-            )
+    stated = all(dataset.effort and 'unknown' not in dataset.effort for dataset in datasets)
+    beyond = _beyond_efforts(datasets, model)
+    if is_placeholder(model):
+        return Size(beyond, '', () if stated else (_UNSTATED,))
+    beside = _beside_prior(datasets, model)
+    if _weightless(datasets, model, *beside):
+        return Size(_NO_GRAVITY, '', ())
+    factors = prior_factors(*beside)
+    known = np.abs(factors[np.isfinite(factors)])
+    if len(known) < 2:
+        return Size(beyond, '', check_motor_side(*beside, model.joint_names))
+    cause = ''
+    if known.max() > _APART * known.min():
+        cause = (
+            f'the efforts are {known.min():.2g} to {known.max():.2g} times what the masses of the description need, '
+            f'differently in each joint: they may be currents, or torques of motors before their gears, whatever was '
+            f'said; {_SAY}'
+        )
+    needed = len(known) if stated else len(known) // 2 + 1
+    off = max(np.sum(known < 1.0 / _WRONG_ALL), np.sum(known > _WRONG_ALL)) >= needed
+    size = float(np.exp(np.mean(np.log(known)) if stated else np.median(np.log(known))))
+    if off and not 1.0 / _WRONG_MEAN < size < _WRONG_MEAN:
+        what = 'currents, or torques of motors before their gears' if size < 1.0 else 'torques in another unit, mN m'
+        doubt = (
+            f'the efforts of {"all" if stated else "most"} joints are {size:.2g} times what the masses of the '
+            f'description need: they may be {what}; {_SAY}'
+        )
+        return Size(doubt, cause, ())
+    return Size(beyond, cause, check_motor_side(*beside, model.joint_names))
+
+
+def _beyond_efforts(datasets: Sequence[Dataset], model: RobotModel) -> str:
+    """Return a sentence where the torques of all joints are far beyond their effort limits; else nothing."""
     effort = model.limits.effort
     torque = np.concatenate([d.tau[:, joint_columns(d, model)] for d in datasets])
     limited = (effort > 0.0) & np.isfinite(effort)
     usual = np.sqrt(np.mean(torque**2, axis=0))
-    if limited.any() and (usual[limited] > 10.0 * effort[limited]).all():
-        return (
-            f'the measured torque is {np.median(usual[limited] / effort[limited]):.2g} times the effort limits of the '
-            'description: expected N m; is it in mN m?'
-        )
-    return ''
-
-
-def contradiction(datasets: Sequence[Dataset], model: RobotModel) -> str:
-    """Return a sentence where the torques of all joints alike contradict the masses of the description; else nothing.
-
-    A torque that is a current, or that of a motor before its gear, fits as well as one of the joint; so does one that
-    the driver has taken gravity out of, by links whose centres of mass lie on their joints. Published descriptions of
-    one arm differ by a factor of two at most. Efforts of which nobody says that they are torques need not be off alike:
-    constants and gears differ from motor to motor, so most joints are enough.
-    """
-    if is_placeholder(model):
-        return ''
-    beside = _beside_prior(datasets, model)
-    if _weightless(datasets, model, *beside):
-        return (
-            'the efforts hold no gravity, and do hold what motion needs: the driver takes gravity out before it tells '
-            'them, or the arm stands otherwise than described; record the whole torque, or the currents, of the motors'
-        )
-    factors = prior_factors(*beside)
-    known = np.abs(factors[np.isfinite(factors)])
-    stated = all(dataset.effort and 'unknown' not in dataset.effort for dataset in datasets)
-    needed = len(known) if stated else len(known) // 2 + 1
-    if len(known) < 2 or max(np.sum(known < 1.0 / _WRONG_ALL), np.sum(known > _WRONG_ALL)) < needed:
-        return ''
-    size = float(np.exp(np.mean(np.log(known)) if stated else np.median(np.log(known))))
-    if 1.0 / _WRONG_MEAN < size < _WRONG_MEAN:
-        return ''
-    cause = 'currents, or torques of motors before their gears' if size < 1.0 else 'torques in another unit, mN m'
-    return (
-        f'the efforts of {"all" if stated else "most"} joints are {size:.2g} times what the masses of the description '
-        f'need: they may be {cause}; '
-        'say what they are in the configuration (effort, torque_constants, gear_ratios)'
-    )
-
-
-def own_factors(datasets: Sequence[Dataset], model: RobotModel) -> str:
-    """Return a sentence where the torque of each joint is the description's times another factor; else nothing.
-
-    So are currents whose constants nobody gave, whatever the configuration calls them. No model of bodies explains
-    them, for the joints share the bodies; where one does, other masses are as good a cause.
-    """
-    if is_placeholder(model):
-        return ''
-    factors = np.abs(prior_factors(*_beside_prior(datasets, model)))
-    known = factors[np.isfinite(factors)]
-    if len(known) < 2 or known.max() < _APART * known.min():
+    if not (limited.any() and (usual[limited] > _BEYOND * effort[limited]).all()):
         return ''
     return (
-        f'the efforts are {known.min():.2g} to {known.max():.2g} times what the masses of the description need, '
-        'differently in each joint: they may be currents, or torques of motors before their gears, whatever was said; '
-        'say what they are in the configuration (effort, torque_constants, gear_ratios)'
+        f'the measured torque is {np.median(usual[limited] / effort[limited]):.2g} times the effort limits of the '
+        'description: expected N m; is it in mN m?'
     )
 
 

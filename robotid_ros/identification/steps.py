@@ -36,13 +36,11 @@ from robotid_ros.identification.model_choice import (
 )
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
 from robotid_ros.identification.plausibility import (
-    contradiction,
-    doubts,
     joint_faults,
     open_parameters,
-    own_factors,
     remarks,
     require_radians,
+    torque_size,
 )
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, evenly_weighted
@@ -179,7 +177,6 @@ def identify(
         arm,
         config,
         sets,
-        doubt=doubts(told, model) or contradiction(data.datasets, arm),
         notes=notes,
         decisions=decisions,
         cutoff=data.cutoff,
@@ -199,7 +196,6 @@ def conclude(
     config: IdentificationConfig,
     sets: dict[str, list[Dataset]],
     *,
-    doubt: str,
     notes: tuple[str, ...],
     decisions: tuple[Decision, ...],
     cutoff: float | None,
@@ -207,6 +203,7 @@ def conclude(
     delay: float = 0.0,
     friction_data: Sequence[FrictionStrokes] = (),
     setup: SetUp | None = None,
+    doubt: str = '',
 ) -> IdentificationResult:
     """Make a fit physically consistent, judge it on all data, and return the result.
 
@@ -219,8 +216,6 @@ def conclude(
     config : IdentificationConfig
     sets : dict
         Datasets of 'training', and of 'validation' and 'test' where there are some.
-    doubt : str
-        What is wrong with the data as a whole, or empty.
     notes : tuple of str
     decisions : tuple of Decision
     cutoff : float or None
@@ -232,6 +227,8 @@ def conclude(
     friction_data : sequence of FrictionStrokes
     setup : SetUp, optional
         How the recording differs from the description.
+    doubt : str
+        What is wrong with the fit as a whole, or empty.
     """
     base = rows.base
     assert isinstance(base, BaseParameters)
@@ -256,7 +253,7 @@ def conclude(
         metrics['held_out'], without = held_out(fit, rows, model)
     samples = rows.samples
     setup = SetUp.as_described(model) if setup is None else setup
-    cause = own_factors(sets['training'], model)
+    size = torque_size(sets['training'], model)
     verdicts = judge_joints(
         metrics[judge],
         np.sqrt(np.mean(((samples.measured - samples.target) @ model.drives) ** 2, axis=0)),
@@ -270,11 +267,11 @@ def conclude(
     usable, reason = overall(
         verdicts,
         metrics[judge],
-        setup.obstacle or doubt or _no_numbers(fit, samples),
+        setup.obstacle or doubt or size.doubt or _no_numbers(fit, samples),
         [base.names[k] for k in still_open],
         base=len(base.names),
         judged_by=judge,
-        cause=cause,
+        cause=size.cause,
     )
     if 'held_out' in metrics:
         regions, spread = metrics['held_out'].relative_error_total, spread_elsewhere(fit, rows, without)
@@ -306,7 +303,7 @@ def conclude(
         known_parameters(fit.base_values, fit.std[: len(fit.base_values)]),
         usable,
     )
-    if usable and (idle := good_for_nothing(uses, judged, cause)):
+    if usable and (idle := good_for_nothing(uses, judged, size.cause)):
         usable, reason = False, idle
         uses = tuple(replace(use, good=False) for use in uses)
     return assemble(
@@ -320,7 +317,7 @@ def conclude(
         verdicts=verdicts,
         usable=usable,
         reason=reason,
-        notes=(*setup.notes, *notes, *((fit.reason,) if fit.reason and usable else ())),
+        notes=(*setup.notes, *notes, *size.notes, *((fit.reason,) if fit.reason and usable else ())),
         decisions=decisions,
         cutoff=cutoff,
         delay=delay,

@@ -55,33 +55,30 @@ def prior_factors(torque: Array, prior: Array, velocity: Array, acceleration: Ar
 def check_motor_side(
     torque: Array, prior: Array, velocity: Array, acceleration: Array, joint_names: Sequence[str]
 ) -> tuple[str, ...]:
-    """Compare measured torques with those of a prior model; return one sentence per joint that looks wrong.
+    """Compare measured torques with those of a prior model; return a sentence on wrong signs and one on wrong sizes.
 
     The factor of each joint should be near one, and near those of the other joints; arguments as in
     :func:`prior_factors`.
     """
     factors = prior_factors(torque, prior, velocity, acceleration)
-    sentences = []
-    for j, joint in enumerate(joint_names):
-        factor = float(factors[j])
-        others = np.delete(factors, j)
-        others = others[np.isfinite(others)]
-        usual = float(np.median(others)) if len(others) > 1 and (others > 0.0).all() else 1.0
-        if factor < 0.0:
-            sentences.append(
-                f'joint {joint}: sign of current or torque looks reversed (measured = {factor:.2g} x prior)'
-            )
-        elif max(factor, 1.0 / factor) > _ALLOWED or max(factor / usual, usual / factor) > _ALLOWED:
-            beside = '' if usual == 1.0 else f', of the other joints {usual:.2g} times'
-            sentences.append(
-                f'joint {joint}: measured torque is {factor:.2g} times that of the prior model{beside}'
-                f"{_likely(factor)}; check torque constant, gear ratio and unit, or the model's masses"
-            )
-    return tuple(sentences)
-
-
-def _likely(factor: float) -> str:
-    """Return the usual cause of such a factor."""
-    if 300.0 < factor < 3000.0:
-        return ', as if it were in mN m'
-    return ', as if it were a current or the torque of the motor' if factor < 0.2 else ''
+    known = np.abs(factors[np.isfinite(factors)])
+    usual = float(np.median(known)) if len(known) > 2 else 1.0
+    told = dict(zip(joint_names, factors.tolist(), strict=True))
+    turned = [name for name, factor in told.items() if factor < 0.0]
+    off = [
+        f'{factor:.2g} times at {name}'
+        for name, factor in told.items()
+        if factor > 0.0 and any(max(x, 1.0 / x) > _ALLOWED for x in (factor, factor / usual))
+    ]
+    notes = []
+    if turned:
+        notes.append(
+            f'beside the masses of the description, the torque of {", ".join(turned)} looks reversed; check the '
+            'sign of torque or current'
+        )
+    if off:
+        notes.append(
+            f'the torque is {", ".join(off)} of what the masses of the description need (median of all joints '
+            f'{np.median(known):.2g}); check torque constants, gear ratios and units, or those masses'
+        )
+    return tuple(notes)
