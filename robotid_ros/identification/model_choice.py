@@ -308,31 +308,39 @@ def choose_signals_and_model(
     samples = plain(listed)
     weighted = strokes is None and config.friction == 'auto' and config.estimator in ('auto', 'physical')
     terms = Terms.plain(base, model.n)
+
+    def few(whole: Samples, at_most: int = _FEW) -> Samples:
+        return terms.past(few_of(whole, at_most), whole)
+
     if weighted:
         described = description_prior(model, base, rotor_inertia=config.rotor_inertia)
         terms = Terms.all(base, described, samples)
-        terms = terms.seen(few_of(terms.past(samples)))
+        terms = terms.seen(few(samples))
     decisions: list[Decision] = []
     if weighted and cutoff is not None:
         report(0.03, 'choose the cutoff')
-        chosen, decision = choose_cutoff(datasets, cutoff, terms, lambda some: terms.past(plain(some)).thinned(_FEWER))
+
+        def spread(some: Sequence[Dataset]) -> Samples:
+            return terms.past((whole := plain(some)).thinned(_FEWER), whole)
+
+        chosen, decision = choose_cutoff(datasets, cutoff, terms, spread)
         decisions.append(decision)
         if chosen != cutoff:
             cutoff, listed = chosen, with_cutoff(datasets, chosen)
             samples = plain(listed)
-            terms = terms.seen(few_of(terms.past(samples)))
+            terms = terms.seen(few(samples))
     bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
     delay = 0.0
     if config.automatic:
         report(0.05, 'look for a delay of the torque')
         delay, decision = choose_delay(
-            listed, terms, lambda some: few_of(terms.past(plain(some)).with_bandwidth(bandwidth), _FEWER)
+            listed, terms, lambda some: few(plain(some).with_bandwidth(bandwidth), _FEWER)
         )
         decisions.append(decision)
         samples = plain(listed := like_training(listed, None, delay))
         if config.torque_bandwidth == 0.0:
             report(0.2, 'find the bandwidth of the torque')
-            bandwidth, decision = choose_bandwidth(terms, few_of(terms.past(samples)))
+            bandwidth, decision = choose_bandwidth(terms, few(samples))
             decisions.append(decision)
     if weighted:
         report(0.3, 'look for friction that turns late')
@@ -340,21 +348,20 @@ def choose_signals_and_model(
         decisions.append(decision)
         terms = terms.late(lag)
         if lag and config.torque_bandwidth == 0.0:  # friction that turns late looked like a slow torque
-            bandwidth, decisions[-2] = choose_bandwidth(terms, few_of(terms.past(samples)))
+            bandwidth, decisions[-2] = choose_bandwidth(terms, few(samples))
     samples = samples.with_bandwidth(bandwidth)
     data = Data(datasets=tuple(listed), samples=samples, cutoff=cutoff, delay=delay, decisions=tuple(decisions))
     report(0.45, 'choose the friction')
     if not weighted:
         return data, _named(base, samples, config, strokes)
-    few = few_of(terms.past(samples), _FEWER)
-    terms = terms.seen(few_of(terms.past(samples)))
+    terms = terms.seen(few(samples))
     report(0.5, 'look for a torque ripple')
-    terms, decision = with_ripple_shown(terms, few)
+    terms, decision = with_ripple_shown(terms, few(samples, _FEWER))
     text = f'{terms.friction.name}, weighted by evidence'
     choice = FrictionChoice(
         friction=terms.friction, shape=terms.shape, decisions=(Decision(subject='friction', chosen=text), decision)
     )
-    return data, Chosen(rows=Rows(base, terms.past(samples).coarse()), choice=choice, terms=terms)
+    return data, Chosen(rows=Rows(base, terms.past(samples.coarse(), samples)), choice=choice, terms=terms)
 
 
 def _named(

@@ -199,7 +199,7 @@ def choose_lag(terms: Terms, samples: Samples, few_of: Callable[[Samples], Sampl
 
     def errors(lag: float) -> Score:
         late = terms.late(lag)
-        return late.score(few_of(late.past(samples)), label)
+        return late.score(late.past(few_of(samples), samples), label)
 
     return _latest('lag of friction', errors, (1.0,), _halves)
 
