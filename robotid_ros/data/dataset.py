@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray, freeze_fields, require_names
+from robotid_ros.arrays import Array, IntArray, freeze_fields, given_away, require_names
 from robotid_ros.errors import DataError
 from robotid_ros.signals.filtering import settling_samples, zero_phase_low_pass
 
 _COLUMNS = ('time', 'q', 'dq', 'ddq', 'tau', 'tau_filtered')
+_AT_ONCE = 1_000_000  # values that go through a filter together, to save memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,7 @@ class Dataset:
         kept, renumbered = np.unique(labels, return_inverse=True)
         return replace(
             self,
-            **{name: getattr(self, name)[mask] for name in _COLUMNS},
+            **{name: given_away(getattr(self, name)[mask]) for name in _COLUMNS},
             trajectory=renumbered.astype(np.int64),
             sources=tuple(self.sources[k] for k in kept),
             unfiltered=None,
@@ -164,7 +165,9 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
             raise DataError(f'datasets of different joints: {", ".join(names)} and {", ".join(other.joint_names)}')
     offsets = np.cumsum([0, *(len(d.sources) for d in datasets[:-1])])
     noise = [d.noise_std for d in datasets if d.noise_std is not None]
-    columns: dict[str, Any] = {name: np.concatenate([getattr(d, name) for d in datasets]) for name in _COLUMNS}
+    columns: dict[str, Any] = {
+        name: given_away(np.concatenate([getattr(d, name) for d in datasets])) for name in _COLUMNS
+    }
     return Dataset(
         joint_names=names,
         **columns,
@@ -256,25 +259,33 @@ class EvenRecording:
                 f'no run is long enough: expected at least {fewest} samples without a gap at a cutoff of '
                 f'{cutoff:.4g} Hz, the longest of {len(self.runs)} has {max(len(run) for run in self.runs)}'
             )
-        return replace(concatenate(parts), unfiltered=self, provenance=dict(provenance or {}), effort=())
+        whole = parts[0] if len(parts) == 1 else concatenate(parts)
+        return replace(whole, unfiltered=self, provenance=dict(provenance or {}), effort=())
 
     def _one(self, run: Run, cutoff: float, edge: int, window: int) -> Dataset:
         from scipy.signal import savgol_filter  # not at the top: see robotid_ros.signals.filtering
 
-        n = len(self.joint_names)
-        signals = np.concatenate([run.position, run.torque], axis=1)
-        smooth = signals if cutoff >= 0.5 * self.rate else zero_phase_low_pass(signals, self.rate, cutoff)
-        q = smooth[:, :n]
-        dq, ddq = (savgol_filter(q, window, 4, deriv=order, delta=1.0 / self.rate, axis=0) for order in (1, 2))
-        inner = slice(edge, len(run) - edge)
+        inner, n = slice(edge, len(run) - edge), len(self.joint_names)
+        q, dq, ddq, torque = (np.empty((len(run) - 2 * edge, n)) for _ in range(4))
+
+        def smooth(values: Array) -> Array:
+            return values if cutoff >= 0.5 * self.rate else zero_phase_low_pass(values, self.rate, cutoff)
+
+        together = max(1, _AT_ONCE // len(run))
+        for some in (slice(start, start + together) for start in range(0, n, together)):
+            position = smooth(run.position[:, some])
+            q[:, some] = position[inner]
+            for order, derivative in ((1, dq), (2, ddq)):
+                derivative[:, some] = savgol_filter(position, window, 4, deriv=order, delta=1.0 / self.rate, axis=0)[inner]
+            torque[:, some] = smooth(run.torque[:, some])[inner]
         return Dataset(
             joint_names=self.joint_names,
             time=run.time[inner],
-            q=q[inner],
-            dq=dq[inner],
-            ddq=ddq[inner],
+            q=given_away(q),
+            dq=given_away(dq),
+            ddq=given_away(ddq),
             tau=run.torque[inner],
-            tau_filtered=smooth[inner, n:],
+            tau_filtered=given_away(torque),
             rate=self.rate,
             cutoff=min(cutoff, 0.5 * self.rate),
         )
