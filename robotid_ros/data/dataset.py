@@ -11,6 +11,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,26 @@ class Dataset:
             unfiltered=None,
         )
 
+    def excerpts(self, seconds: float, count: int) -> 'Dataset':
+        """Return so many stretches of a longer recording, spread over it, of at most so many seconds together.
+
+        Each is a run of its own, also of the signals before the filter.
+        """
+        if len(self) <= seconds * self.rate:
+            return self
+        edges = np.flatnonzero(np.diff(self.trajectory, prepend=-1, append=-1))
+        parts = _stretches(edges, round(seconds * self.rate), count)
+        runs = np.repeat(np.arange(len(parts)), [part.stop - part.start for part in parts])
+        rows = np.concatenate([np.arange(part.start, part.stop) for part in parts])
+        even = self.unfiltered
+        return replace(
+            self,
+            **{name: given_away(getattr(self, name)[rows]) for name in _COLUMNS},
+            trajectory=runs,
+            sources=tuple(self.sources[self.trajectory[part.start]] for part in parts),
+            unfiltered=None if even is None else even.excerpts(seconds, count),
+        )
+
     def low_passed(self, signal: Array, cutoff: float) -> Array:
         """Return a signal of all samples, shape (N, ...), through a zero-phase low-pass [Hz], run by run."""
         parts = [signal[self.trajectory == run] for run in np.unique(self.trajectory)]
@@ -181,6 +202,19 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
         context=datasets[0].context,
         provenance={'parts': [dict(d.provenance) for d in datasets]},
     )
+
+
+def _stretches(edges: IntArray, length: int, count: int) -> list[slice]:
+    """Return so many stretches of runs between edges, spread over all, of at most that many samples together.
+
+    Of a stretch over the end of a run, the larger part is taken.
+    """
+    size, parts = length // count, []
+    for start in np.linspace(edges[0], edges[-1] - size, count).astype(int).tolist():
+        inside = np.clip(edges, start, start + size)
+        longest = int(np.argmax(np.diff(inside)))
+        parts.append(slice(int(inside[longest]), int(inside[longest + 1])))
+    return parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +267,17 @@ class EvenRecording:
     def fastest(self) -> float:
         """Largest cutoff for the filter, a fifth below the Nyquist frequency [Hz]."""
         return 0.4 * self.rate
+
+    def excerpts(self, seconds: float, count: int) -> 'EvenRecording':
+        """Return so many stretches, spread over the runs, of so many seconds together; each is a run of its own."""
+        edges = np.cumsum([0, *(len(run) for run in self.runs)])
+        parts = _stretches(edges, round(seconds * self.rate), count)
+        runs = []
+        for part in parts:
+            number = int(np.searchsorted(edges, part.start, side='right')) - 1
+            run, rows = self.runs[number], slice(part.start - edges[number], part.stop - edges[number])
+            runs.append(Run(time=run.time[rows], position=run.position[rows], torque=run.torque[rows]))
+        return replace(self, runs=tuple(runs))
 
     def filtered(self, cutoff: float, provenance: Mapping[str, Any] | None = None) -> Dataset:
         """Return the dataset of one zero-phase low-pass over all signals.

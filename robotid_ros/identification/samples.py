@@ -24,8 +24,9 @@ from robotid_ros.friction.terms import DISTANCES
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.signals.filtering import zero_phase_low_pass
 
-_EXCERPTS = 8  # stretches that a long recording is cut down to, spread over its whole duration
+EXCERPTS = 8  # stretches that a long recording is cut down to, spread over its whole duration
 _FILTERED = 0.45  # share of the sampling rate; a low-pass with a higher cutoff has no visible effect
+_COLUMNS = 16  # that go through a low-pass together, and stay in the processor's cache
 _PAST = ('slide', 'slip')
 _PER_PERIOD = 25.0  # samples kept in one period of the narrowest low-pass; more are redundant
 
@@ -184,9 +185,15 @@ class Samples:
         # Nearly half of a regressor is zero: a joint carries none of the links before it.
         seen = np.flatnonzero(flat.any(axis=0))
         for (length, rate, cutoff), runs in alike.items():
-            rows = np.concatenate([np.arange(run.start, run.stop) for run in runs])
-            part = flat.T[seen[:, None], rows].reshape(len(seen), len(runs), length)
-            flat.T[seen[:, None], rows] = zero_phase_low_pass(part, rate, cutoff, axis=2).reshape(len(seen), -1)
+            rows = slice(runs[0].start, runs[-1].stop)
+            gaps = rows.stop - rows.start > len(runs) * length  # others lie between them
+            part = flat[np.concatenate([np.arange(run.start, run.stop) for run in runs])] if gaps else flat[rows]
+            for some in np.split(seen, range(_COLUMNS, len(seen), _COLUMNS)):
+                columns = part.T[some].reshape(len(some), len(runs), length)
+                part.T[some] = zero_phase_low_pass(columns, rate, cutoff, axis=2).reshape(len(some), -1)
+            if gaps:
+                for k, run in enumerate(runs):
+                    flat[run.start : run.stop] = part[k * length : (k + 1) * length]
         return flat.reshape(values.shape)
 
     def pieces(self, longest: int) -> Iterator['Samples']:
@@ -203,7 +210,7 @@ class Samples:
             return self
         parts = []
         for run in self.runs:
-            count = max(1, round(_EXCERPTS * len(run) / len(self)))
+            count = max(1, round(EXCERPTS * len(run) / len(self)))
             length = min(max(int(at_most * len(run) / len(self)) // count, 2), len(run))
             starts = np.unique(np.linspace(run.start, run.stop - length, count).astype(int)).tolist()
             ends = [*starts[1:], run.stop]
@@ -235,6 +242,11 @@ class Samples:
         arrays = {name: getattr(self, name) for name in ('q', 'dq', 'ddq', 'target', 'measured', 'weight', *_PAST)}
         taken = {name: None if values is None else values[rows] for name, values in arrays.items()}
         return replace(self, runs=tuple(runs), rows=rows if self.rows is None else self.rows[rows], **taken)
+
+
+def seconds_of(count: int, cutoff: float) -> float:
+    """Return how long it takes to record that many :meth:`Samples.coarse` samples of a low-pass [Hz]."""
+    return count / (_PER_PERIOD * cutoff)
 
 
 def earlier(values: Array, step: float) -> Array:

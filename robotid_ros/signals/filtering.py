@@ -261,7 +261,8 @@ def motion_band(velocity: Array, rate: float) -> float:
     from scipy import signal
 
     size = min(len(velocity), max(256, len(velocity) // 2))
-    frequency, power = signal.welch(velocity, rate, nperseg=size, detrend=False, axis=0)
+    columns = [signal.welch(column, rate, nperseg=size, detrend=False) for column in velocity.T]  # an hour is large
+    frequency, power = columns[0][0], np.stack([column[1] for column in columns], axis=1)
     total = power.sum(axis=0)
     moving = total > 1e-4 * max(float(total.max(initial=0.0)), 1e-300)
     share = np.cumsum(power[:, moving], axis=0) / total[moving]
