@@ -279,7 +279,7 @@ class EvenRecording:
             runs.append(Run(time=run.time[rows], position=run.position[rows], torque=run.torque[rows]))
         return replace(self, runs=tuple(runs))
 
-    def filtered(self, cutoff: float, provenance: Mapping[str, Any] | None = None) -> Dataset:
+    def filtered(self, cutoff: float, provenance: Mapping[str, Any] | None = None, every: int = 1) -> Dataset:
         """Return the dataset of one zero-phase low-pass over all signals.
 
         Parameters
@@ -287,6 +287,8 @@ class EvenRecording:
         cutoff : float
             [Hz]; from half the rate on, nothing is filtered.
         provenance : mapping, optional
+        every : int
+            Of so many samples, one is kept.
 
         Raises
         ------
@@ -298,7 +300,7 @@ class EvenRecording:
         # whose polynomial follows the filtered signal.
         window = 5 if self.differentiation == 'central' else max(7, int(0.5 * self.rate / cutoff) // 2 * 2 + 1)
         fewest = max(2 * edge + 32, window)
-        parts = [self._one(run, cutoff, edge, window) for run in self.runs if len(run) >= fewest]
+        parts = [self._one(run, cutoff, edge, window, every) for run in self.runs if len(run) >= fewest]
         if not parts:
             raise DataError(
                 f'no run is long enough: expected at least {fewest} samples without a gap at a cutoff of '
@@ -307,11 +309,12 @@ class EvenRecording:
         whole = parts[0] if len(parts) == 1 else concatenate(parts)
         return replace(whole, unfiltered=self, provenance=dict(provenance or {}), effort=())
 
-    def _one(self, run: Run, cutoff: float, edge: int, window: int) -> Dataset:
+    def _one(self, run: Run, cutoff: float, edge: int, window: int, every: int) -> Dataset:
         from scipy.signal import savgol_filter  # not at the top: see robotid_ros.signals.filtering
 
-        inner, n = slice(edge, len(run) - edge), len(self.joint_names)
-        q, dq, ddq, torque = (np.empty((len(run) - 2 * edge, n)) for _ in range(4))
+        inner, n = slice(edge, len(run) - edge, every), len(self.joint_names)
+        time = run.time[inner]
+        q, dq, ddq, torque = (np.empty((len(time), n)) for _ in range(4))
 
         def smooth(values: Array) -> Array:
             return values if cutoff >= 0.5 * self.rate else zero_phase_low_pass(values, self.rate, cutoff)
@@ -325,12 +328,12 @@ class EvenRecording:
             torque[:, some] = smooth(run.torque[:, some])[inner]
         return Dataset(
             joint_names=self.joint_names,
-            time=run.time[inner],
+            time=time,
             q=given_away(q),
             dq=given_away(dq),
             ddq=given_away(ddq),
             tau=run.torque[inner],
             tau_filtered=given_away(torque),
-            rate=self.rate,
+            rate=self.rate / every,
             cutoff=min(cutoff, 0.5 * self.rate),
         )

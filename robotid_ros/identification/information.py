@@ -33,7 +33,7 @@ from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.samples import Samples
 
 _CHUNK = 2048  # samples whose regressor stays in the processor's cache
-_LONGEST_RUN = 20_000  # samples of a run that is filtered at once; its ends are a negligible part of it
+_LONGEST_RUN = 10_000  # samples of a run that is filtered at once; its ends are a negligible part of it
 _KEEP_BYTES = 150e6  # so much of a regressor is kept, the rest is computed again for each pass
 _RANK_TOLERANCE = 1e-12
 

@@ -350,7 +350,7 @@ def choose_signals_and_model(
     samples = samples.with_bandwidth(bandwidth)
     whole = samples
     if any(each is not part for each, part in zip(datasets, some, strict=True)):
-        listed = like_training(datasets, cutoff, delay)
+        listed = like_training(datasets, cutoff, delay, thinned=True)
         whole = plain(listed).with_bandwidth(bandwidth)
     data = Data(datasets=tuple(listed), cutoff=cutoff, delay=delay, decisions=tuple(decisions))
     report(0.45, 'choose the friction')

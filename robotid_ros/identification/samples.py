@@ -224,10 +224,7 @@ class Samples:
 
     def coarse(self, per_period: float = _PER_PERIOD) -> 'Samples':
         """Return ``per_period`` samples for each period of the narrowest low-pass, where the run has more."""
-        steps = [
-            1 if run.narrowest >= _FILTERED * run.rate else max(1, int(run.rate / (per_period * run.narrowest)))
-            for run in self.runs
-        ]
+        steps = [redundant(run.rate, run.narrowest, per_period) for run in self.runs]
         if max(steps) == 1:
             return self
         return self._of([(run, slice(run.start, run.stop), step) for run, step in zip(self.runs, steps, strict=True)])
@@ -242,6 +239,11 @@ class Samples:
         arrays = {name: getattr(self, name) for name in ('q', 'dq', 'ddq', 'target', 'measured', 'weight', *_PAST)}
         taken = {name: None if values is None else values[rows] for name, values in arrays.items()}
         return replace(self, runs=tuple(runs), rows=rows if self.rows is None else self.rows[rows], **taken)
+
+
+def redundant(rate: float, cutoff: float, per_period: float = _PER_PERIOD) -> int:
+    """Return of how many samples at a rate [Hz] one is enough behind a low-pass [Hz]."""
+    return 1 if cutoff >= _FILTERED * rate else max(1, int(rate / (per_period * cutoff)))
 
 
 def seconds_of(count: int, cutoff: float) -> float:
