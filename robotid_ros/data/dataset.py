@@ -11,7 +11,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -119,11 +118,14 @@ class Dataset:
         kept, renumbered = np.unique(labels, return_inverse=True)
         return replace(
             self,
-            **{name: given_away(getattr(self, name)[mask]) for name in _COLUMNS},
+            **self._rows(mask),
             trajectory=renumbered.astype(np.int64),
             sources=tuple(self.sources[k] for k in kept),
             unfiltered=None,
         )
+
+    def _rows(self, rows: Array | IntArray) -> dict[str, Any]:
+        return {name: given_away(getattr(self, name)[rows]) for name in _COLUMNS}
 
     def of_joints(self, joints: tuple[str, ...]) -> 'Dataset':
         """Return the columns of some joints, in the order asked for; a DataError names one that is not there."""
@@ -151,7 +153,7 @@ class Dataset:
         even = self.unfiltered
         return replace(
             self,
-            **{name: given_away(getattr(self, name)[rows]) for name in _COLUMNS},
+            **self._rows(rows),
             trajectory=runs,
             sources=tuple(self.sources[self.trajectory[part.start]] for part in parts),
             unfiltered=None if even is None else even.excerpts(seconds, count),
@@ -323,8 +325,9 @@ class EvenRecording:
         for some in (slice(start, start + together) for start in range(0, n, together)):
             position = smooth(run.position[:, some])
             q[:, some] = position[inner]
-            for order, derivative in ((1, dq), (2, ddq)):
-                derivative[:, some] = savgol_filter(position, window, 4, deriv=order, delta=1.0 / self.rate, axis=0)[inner]
+            for order, rates in ((1, dq), (2, ddq)):
+                derivative = savgol_filter(position, window, 4, deriv=order, delta=1.0 / self.rate, axis=0)
+                rates[:, some] = derivative[inner]
             torque[:, some] = smooth(run.torque[:, some])[inner]
         return Dataset(
             joint_names=self.joint_names,

@@ -52,7 +52,8 @@ def sliding(
     """
     begin = np.array([start for start, _ in runs])
     result = [
-        _along(np.ascontiguousarray(q), np.atleast_1d(d), begin, rows) for q, d in zip(position.T, distance, strict=True)
+        _along(np.ascontiguousarray(q), np.atleast_1d(d), begin, rows)
+        for q, d in zip(position.T, distance, strict=True)
     ]
     stacked = np.stack(result, axis=1)
     return stacked if np.ndim(distance) > 1 else np.asarray(stacked[..., 0])

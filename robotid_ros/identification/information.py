@@ -326,8 +326,8 @@ class Piece:
 class Rows:
     """Rows of the linear torque model, filtered by the low-passes that the torque went through.
 
-    The base regressor is computed once as far as it is kept, without the columns that are zero, and so are Gram matrices
-    of friction that does not depend on the load.
+    The base regressor is computed once as far as it is kept, without the columns that are zero; so are Gram matrices of
+    friction that depends on nothing but the samples.
     """
 
     def __init__(self, base: BaseRegressor, samples: Samples) -> None:

@@ -331,9 +331,7 @@ def choose_signals_and_model(
     delay = 0.0
     if config.automatic:
         report(0.05, 'look for a delay of the torque')
-        delay, decision = choose_delay(
-            listed, terms, lambda tried: few(plain(tried).with_bandwidth(bandwidth), _FEWER)
-        )
+        delay, decision = choose_delay(listed, terms, lambda tried: few(plain(tried).with_bandwidth(bandwidth), _FEWER))
         decisions.append(decision)
         samples = plain(listed := like_training(listed, None, delay))
         if config.torque_bandwidth == 0.0:

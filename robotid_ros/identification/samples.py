@@ -12,6 +12,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -237,7 +238,7 @@ class Samples:
             runs.append(replace(run, start=start, stop=stop, rate=run.rate / step))
             start = stop
         arrays = {name: getattr(self, name) for name in ('q', 'dq', 'ddq', 'target', 'measured', 'weight', *_PAST)}
-        taken = {name: None if values is None else values[rows] for name, values in arrays.items()}
+        taken: dict[str, Any] = {name: None if values is None else values[rows] for name, values in arrays.items()}
         return replace(self, runs=tuple(runs), rows=rows if self.rows is None else self.rows[rows], **taken)
 
 
