@@ -27,7 +27,7 @@ def frozen_array(
 ) -> Array:
     """Return ``value`` as a read-only array after checking its shape and values.
 
-    It is a copy, unless ``value`` is a read-only array of its own memory already.
+    It is a copy, unless ``value`` is a read-only array already, of its own memory or that of another one.
 
     Parameters
     ----------
@@ -99,9 +99,20 @@ def require_names(
     return [index[name] for name in wanted]
 
 
+def given_away(array: Array) -> Array:
+    """Return an array, made read-only, that its maker does not keep: :func:`frozen_array` takes it without a copy."""
+    array.flags.writeable = False
+    return array
+
+
 def _is_frozen(value: ArrayLike) -> TypeGuard[Array]:
-    """Return whether an array is read-only and owns its memory; a view could be changed through its base."""
-    return type(value) is np.ndarray and value.dtype == np.float64 and value.base is None and not value.flags.writeable
+    """Return whether an array can be changed by nobody: a view could be changed through its base."""
+    if type(value) is not np.ndarray or value.dtype != np.float64 or value.flags.writeable:
+        return False
+    base = value.base
+    if base is None:
+        return True
+    return type(base) is np.ndarray and base.base is None and not base.flags.writeable and value.flags.c_contiguous
 
 
 def _spell(shape: tuple[int | None, ...]) -> str:

@@ -31,11 +31,17 @@ def test_it_builds_up_and_turns_round_as_its_closed_form_says() -> None:
     away = np.linspace(0.0, 0.2, 57)[:, None]
     back = 0.2 - np.linspace(0.0, 0.1, 91)[1:, None]
     still = np.full((40, 1), 0.1)
-    distance = np.array([0.03])
-    z = sliding(np.concatenate([away, back, still]), distance, [(0, 57 + 90 + 40)])
+    again = 0.1 + np.linspace(0.0, 0.03, 31)[1:, None]
+    home = 0.13 - np.linspace(0.0, 0.02, 21)[1:, None]
+    distance, motion = np.array([0.03]), np.concatenate([away, back, still, again, home])
+    z = sliding(motion, distance, [(0, len(motion))])
     np.testing.assert_allclose(z[:57], 1.0 - np.exp(-away / distance), atol=1e-12)
     np.testing.assert_allclose(z[57:147], -1.0 + (1.0 + z[56]) * np.exp(-(0.2 - back) / distance), atol=1e-12)
-    np.testing.assert_array_equal(z[147:], np.broadcast_to(z[146], (40, 1)))
+    np.testing.assert_array_equal(z[147:187], np.broadcast_to(z[146], (40, 1)))
+    np.testing.assert_allclose(z[187:217], 1.0 - (1.0 - z[146]) * np.exp(-(again - 0.1) / distance), atol=1e-12)
+    np.testing.assert_allclose(z[217:], -1.0 + (1.0 + z[216]) * np.exp(-(0.13 - home) / distance), atol=1e-12)
+    several = sliding(motion, np.array([[0.03, 0.1]]), [(0, len(motion))], np.arange(0, len(motion), 5))
+    np.testing.assert_array_equal(several[:, 0, :1], z[::5])
 
 
 def test_it_solves_its_equation_between_reversals_at_any_speed() -> None:

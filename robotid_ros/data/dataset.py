@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray, freeze_fields, require_names
+from robotid_ros.arrays import Array, IntArray, freeze_fields, given_away, require_names
 from robotid_ros.errors import DataError
 from robotid_ros.signals.filtering import settling_samples, zero_phase_low_pass
 
 _COLUMNS = ('time', 'q', 'dq', 'ddq', 'tau', 'tau_filtered')
+_AT_ONCE = 1_000_000  # values that go through a filter together, to save memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +118,14 @@ class Dataset:
         kept, renumbered = np.unique(labels, return_inverse=True)
         return replace(
             self,
-            **{name: getattr(self, name)[mask] for name in _COLUMNS},
+            **self._rows(mask),
             trajectory=renumbered.astype(np.int64),
             sources=tuple(self.sources[k] for k in kept),
             unfiltered=None,
         )
+
+    def _rows(self, rows: Array | IntArray) -> dict[str, Any]:
+        return {name: given_away(getattr(self, name)[rows]) for name in _COLUMNS}
 
     def of_joints(self, joints: tuple[str, ...]) -> 'Dataset':
         """Return the columns of some joints, in the order asked for; a DataError names one that is not there."""
@@ -133,6 +137,26 @@ class Dataset:
             noise_std=None if self.noise_std is None else self.noise_std[index],
             effort=tuple(self.effort[k] for k in index) if self.effort else (),
             unfiltered=None,
+        )
+
+    def excerpts(self, seconds: float, count: int) -> 'Dataset':
+        """Return so many stretches of a longer recording, spread over it, of at most so many seconds together.
+
+        Each is a run of its own, also of the signals before the filter.
+        """
+        if len(self) <= seconds * self.rate:
+            return self
+        edges = np.flatnonzero(np.diff(self.trajectory, prepend=-1, append=-1))
+        parts = _stretches(edges, round(seconds * self.rate), count)
+        runs = np.repeat(np.arange(len(parts)), [part.stop - part.start for part in parts])
+        rows = np.concatenate([np.arange(part.start, part.stop) for part in parts])
+        even = self.unfiltered
+        return replace(
+            self,
+            **self._rows(rows),
+            trajectory=runs,
+            sources=tuple(self.sources[self.trajectory[part.start]] for part in parts),
+            unfiltered=None if even is None else even.excerpts(seconds, count),
         )
 
     def low_passed(self, signal: Array, cutoff: float) -> Array:
@@ -164,7 +188,9 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
             raise DataError(f'datasets of different joints: {", ".join(names)} and {", ".join(other.joint_names)}')
     offsets = np.cumsum([0, *(len(d.sources) for d in datasets[:-1])])
     noise = [d.noise_std for d in datasets if d.noise_std is not None]
-    columns: dict[str, Any] = {name: np.concatenate([getattr(d, name) for d in datasets]) for name in _COLUMNS}
+    columns: dict[str, Any] = {
+        name: given_away(np.concatenate([getattr(d, name) for d in datasets])) for name in _COLUMNS
+    }
     return Dataset(
         joint_names=names,
         **columns,
@@ -178,6 +204,19 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
         context=datasets[0].context,
         provenance={'parts': [dict(d.provenance) for d in datasets]},
     )
+
+
+def _stretches(edges: IntArray, length: int, count: int) -> list[slice]:
+    """Return so many stretches of runs between edges, spread over all, of at most that many samples together.
+
+    Of a stretch over the end of a run, the larger part is taken.
+    """
+    size, parts = length // count, []
+    for start in np.linspace(edges[0], edges[-1] - size, count).astype(int).tolist():
+        inside = np.clip(edges, start, start + size)
+        longest = int(np.argmax(np.diff(inside)))
+        parts.append(slice(int(inside[longest]), int(inside[longest + 1])))
+    return parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +270,18 @@ class EvenRecording:
         """Largest cutoff for the filter, a fifth below the Nyquist frequency [Hz]."""
         return 0.4 * self.rate
 
-    def filtered(self, cutoff: float, provenance: Mapping[str, Any] | None = None) -> Dataset:
+    def excerpts(self, seconds: float, count: int) -> 'EvenRecording':
+        """Return so many stretches, spread over the runs, of so many seconds together; each is a run of its own."""
+        edges = np.cumsum([0, *(len(run) for run in self.runs)])
+        parts = _stretches(edges, round(seconds * self.rate), count)
+        runs = []
+        for part in parts:
+            number = int(np.searchsorted(edges, part.start, side='right')) - 1
+            run, rows = self.runs[number], slice(part.start - edges[number], part.stop - edges[number])
+            runs.append(Run(time=run.time[rows], position=run.position[rows], torque=run.torque[rows]))
+        return replace(self, runs=tuple(runs))
+
+    def filtered(self, cutoff: float, provenance: Mapping[str, Any] | None = None, every: int = 1) -> Dataset:
         """Return the dataset of one zero-phase low-pass over all signals.
 
         Parameters
@@ -239,6 +289,8 @@ class EvenRecording:
         cutoff : float
             [Hz]; from half the rate on, nothing is filtered.
         provenance : mapping, optional
+        every : int
+            Of so many samples, one is kept.
 
         Raises
         ------
@@ -250,31 +302,41 @@ class EvenRecording:
         # whose polynomial follows the filtered signal.
         window = 5 if self.differentiation == 'central' else max(7, int(0.5 * self.rate / cutoff) // 2 * 2 + 1)
         fewest = max(2 * edge + 32, window)
-        parts = [self._one(run, cutoff, edge, window) for run in self.runs if len(run) >= fewest]
+        parts = [self._one(run, cutoff, edge, window, every) for run in self.runs if len(run) >= fewest]
         if not parts:
             raise DataError(
                 f'no run is long enough: expected at least {fewest} samples without a gap at a cutoff of '
                 f'{cutoff:.4g} Hz, the longest of {len(self.runs)} has {max(len(run) for run in self.runs)}'
             )
-        return replace(concatenate(parts), unfiltered=self, provenance=dict(provenance or {}), effort=())
+        whole = parts[0] if len(parts) == 1 else concatenate(parts)
+        return replace(whole, unfiltered=self, provenance=dict(provenance or {}), effort=())
 
-    def _one(self, run: Run, cutoff: float, edge: int, window: int) -> Dataset:
+    def _one(self, run: Run, cutoff: float, edge: int, window: int, every: int) -> Dataset:
         from scipy.signal import savgol_filter  # not at the top: see robotid_ros.signals.filtering
 
-        n = len(self.joint_names)
-        signals = np.concatenate([run.position, run.torque], axis=1)
-        smooth = signals if cutoff >= 0.5 * self.rate else zero_phase_low_pass(signals, self.rate, cutoff)
-        q = smooth[:, :n]
-        dq, ddq = (savgol_filter(q, window, 4, deriv=order, delta=1.0 / self.rate, axis=0) for order in (1, 2))
-        inner = slice(edge, len(run) - edge)
+        inner, n = slice(edge, len(run) - edge, every), len(self.joint_names)
+        time = run.time[inner]
+        q, dq, ddq, torque = (np.empty((len(time), n)) for _ in range(4))
+
+        def smooth(values: Array) -> Array:
+            return values if cutoff >= 0.5 * self.rate else zero_phase_low_pass(values, self.rate, cutoff)
+
+        together = max(1, _AT_ONCE // len(run))
+        for some in (slice(start, start + together) for start in range(0, n, together)):
+            position = smooth(run.position[:, some])
+            q[:, some] = position[inner]
+            for order, rates in ((1, dq), (2, ddq)):
+                derivative = savgol_filter(position, window, 4, deriv=order, delta=1.0 / self.rate, axis=0)
+                rates[:, some] = derivative[inner]
+            torque[:, some] = smooth(run.torque[:, some])[inner]
         return Dataset(
             joint_names=self.joint_names,
-            time=run.time[inner],
-            q=q[inner],
-            dq=dq[inner],
-            ddq=ddq[inner],
+            time=time,
+            q=given_away(q),
+            dq=given_away(dq),
+            ddq=given_away(ddq),
             tau=run.torque[inner],
-            tau_filtered=smooth[inner, n:],
-            rate=self.rate,
+            tau_filtered=given_away(torque),
+            rate=self.rate / every,
             cutoff=min(cutoff, 0.5 * self.rate),
         )

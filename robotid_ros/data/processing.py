@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from robotid_ros import __version__
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array, IntArray, given_away
 from robotid_ros.data.context import Context, read_context
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.messages import FAULTS
@@ -84,11 +84,13 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     if dataset is None:
         joints = recording.joint_names
         breaks = np.unique(np.searchsorted(usable, screened.jumps)).astype(np.int64)
+        position, torque = (given_away(values[usable, part]) for part in (slice(len(joints)), slice(len(joints), None)))
+        del values  # as large as both
         dataset = filtered_dataset(
             joints,
-            recording.time[usable],
-            values[usable, : len(joints)],
-            values[usable, len(joints) :],
+            given_away(recording.time[usable]),
+            position,
+            torque,
             breaks[breaks < len(usable)],
             step,
             settings,
@@ -103,9 +105,8 @@ def _repeated(
     """Return the stretch of a recording that repeats, or None, what motion it was, and how many periods it takes."""
     if not settings.average:
         return None, 'any motion, as asked', 0
+    kept = kept[np.diff(np.maximum.accumulate(recording.time[kept]), prepend=-np.inf) > 0.0]
     time, position = recording.time[kept], values[kept, : len(recording.joint_names)]
-    increasing = np.concatenate([[True], np.diff(np.maximum.accumulate(time)) > 0.0])
-    time, position = time[increasing], position[increasing]
     planned = Context(**recording.context).period
     hints = {'as asked': settings.period, 'as its plan says': planned}
     failed = []

@@ -82,6 +82,8 @@ class Recording:
             If a joint is not in the recording.
         """
         index = require_names(joints, self.joint_names, 'joint', 'the recording', DataError)
+        if tuple(joints) == self.joint_names:
+            return self
         signals = {name: getattr(self, name) for name in _SIGNALS}
         picked = {name: value[:, index] for name, value in signals.items() if value is not None}
         return replace(self, joint_names=tuple(joints), **picked)

@@ -10,13 +10,13 @@
 """Evenly sampled runs of a recording: averaged periods, or what a motion without period leaves."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array, IntArray, given_away
 from robotid_ros.data.dataset import Dataset, EvenRecording, Run
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.errors import DataError
@@ -207,7 +207,7 @@ def filtered_dataset(
     if not step > 0.0:
         raise DataError(f'expected samples with increasing times, got {len(time)} samples')
     longest = max(_runs(time, breaks, np.inf), key=lambda run: run.stop - run.start)
-    grid, even_position = _even(time[longest], position[longest], step, len(joints))
+    grid, (even_position,) = _even(time[longest], (position[longest],), step)
     rate = (len(grid) - 1) / float(grid[-1] - grid[0])  # stamps may be rounded: their median step is not the mean
     bandwidth = choose_cutoff(even_position, rate, margin=7.0)
     cutoff = bandwidth.cutoff if settings.cutoff is None else settings.cutoff
@@ -217,12 +217,10 @@ def filtered_dataset(
             'recording holds nothing faster'
         )
     runs = _runs(time, breaks, max(1.5 * step, settings.largest_gap / cutoff))
-    signals = np.concatenate([position, torque], axis=1)
-    n = len(joints)
-    evened = [_even(time[run], signals[run], step, n) for run in runs]
+    evened = [_even(time[run], (position[run], torque[run]), step) for run in runs]
     even = EvenRecording(
         joint_names=joints,
-        runs=tuple(Run(time=grid, position=values[:, :n], torque=values[:, n:]) for grid, values in evened),
+        runs=tuple(Run(time=grid, position=values[0], torque=values[1]) for grid, values in evened),
         rate=rate,
         differentiation=settings.differentiation,
         trimmed=settings.trimmed,
@@ -237,7 +235,7 @@ def filtered_dataset(
         'position_noise_std': bandwidth.noise_std.tolist(),
         'runs': used,
         'runs_too_short': len(runs) - used,
-        'stamps_evened': any(grid is not time[run] for (grid, _), run in zip(evened, runs, strict=True)),
+        'stamps_evened': any(not np.array_equal(grid, time[run]) for (grid, _), run in zip(evened, runs, strict=True)),
         'trimmed': (settling_samples(rate, cutoff) if settings.trimmed is None else round(settings.trimmed * rate))
         / rate,
         'samples': len(dataset),
@@ -264,30 +262,38 @@ def _is_even(time: Array) -> bool:
     return bool(np.abs(time - ideal).max() < 0.02 * (ideal[1] - ideal[0]))
 
 
-def _even(time: Array, values: Array, step: float, smooth: int) -> tuple[Array, Array]:
+def _even(time: Array, signals: Sequence[Array], step: float) -> tuple[Array, Sequence[Array]]:
     """Return evenly sampled signals; signals that are sampled evenly are returned as they are.
 
     Jitter of the stamps may be real, or come from a logger while the robot samples evenly. With the wrong
-    assumption the positions, the first ``smooth`` signals, are rougher, by which the right one is chosen.
+    assumption the positions, the first of the signals, are rougher, by which the right one is chosen.
     """
     if len(time) < 8 or _is_even(time):
-        return time, values
+        return time, signals
     count = np.maximum(1.0, np.round(np.diff(time) / step))
     index = np.concatenate([[0.0], np.cumsum(count)])
     true_step, begin = np.polyfit(index, time, 1)
     regular = begin + true_step * index
-    grids = [_resampled(stamps, values, true_step) for stamps in (time, regular)]
-    if np.abs(time - regular).max() > 1.5 * step:  # the stamps are not those of even sampling with jitter
-        return grids[0]
-    roughness = [float(np.median(np.abs(np.diff(grid[1][:, :smooth], n=3, axis=0)))) for grid in grids]
-    return grids[int(roughness[1] < 0.9 * roughness[0])]
+    right = time
+    if np.abs(time - regular).max() <= 1.5 * step:  # else the stamps are not those of even sampling with jitter
+        rough = [_roughness(_resampled(stamps, signals[:1], true_step)[1][0]) for stamps in (time, regular)]
+        right = regular if rough[1] < 0.9 * rough[0] else time
+    return _resampled(right, signals, true_step)
 
 
-def _resampled(time: Array, values: Array, step: float) -> tuple[Array, Array]:
+def _roughness(position: Array) -> float:
+    return float(np.median(np.abs(np.diff(position, n=3, axis=0))))
+
+
+def _resampled(time: Array, signals: Sequence[Array], step: float) -> tuple[Array, Sequence[Array]]:
     count = int((time[-1] - time[0]) / step + 1e-6) + 1
     if count == len(time) and _is_even(time):
-        return time, values
+        return time, signals
     from scipy.interpolate import CubicSpline  # not at the top: see robotid_ros.signals.filtering
 
     grid = time[0] + step * np.arange(count)
-    return grid, np.asarray(CubicSpline(time, values, axis=0)(grid))
+    result = [np.empty((count, signal.shape[1])) for signal in signals]
+    for signal, even in zip(signals, result, strict=True):
+        for j in range(signal.shape[1]):  # one by one: the splines of all would be four times as large as the signals
+            even[:, j] = CubicSpline(time, signal[:, j])(grid)
+    return grid, [given_away(even) for even in result]

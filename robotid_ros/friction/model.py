@@ -176,6 +176,12 @@ class FrictionModel:
         """Whether the torque depends on the torque that the joint transmits."""
         return any(term.needs_load for term in self.terms)
 
+    @property
+    def by_name(self) -> bool:
+        """Whether the name says all of the model."""
+        more = self.velocity_scale, self.ripple_frequency, self.spring, self.presliding
+        return self.lag == 0.0 and all(each is None for each in more)
+
     def smoothed(self, velocity_scale: ArrayLike | None) -> 'FrictionModel':
         """Return the model with sign(v) replaced by tanh(v / velocity_scale); None restores the sign."""
         return replace(self, velocity_scale=_array(velocity_scale))

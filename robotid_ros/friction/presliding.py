@@ -13,41 +13,72 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, IntArray
 
 
-def sliding(position: Array, distance: Array, runs: Sequence[tuple[int, int]]) -> Array:
+def sliding(
+    position: Array, distance: Array, runs: Sequence[tuple[int, int]], rows: IntArray | slice = slice(None)
+) -> Array:
     """Return which part of the sliding friction opposes the motion along recorded positions, by Dahl's law.
 
         dz/dq = (1 - z sign(dq)) / d
 
     A smooth sign of the motion: it goes from -1 to 1 over a few times the distance d, whatever the speed, and keeps its
-    value while the joint stands. Each run begins with z = 0.
+    value while the joint stands. Each run begins with z = 0. From a reversal at q_0 to the next one,
+
+        z = s - (s - z_0) exp(-|q - q_0| / d),
+
+    with the direction s, so that reversals alone follow from each other, and samples are evaluated where they count.
 
     Parameters
     ----------
     position : ndarray, shape (N, n)
         [rad or m]
-    distance : ndarray, shape (n,)
-        d, above zero [rad or m].
+    distance : ndarray, shape (n,) or (n, d)
+        One or several d of each joint, above zero [rad or m].
     runs : sequence of (start, stop)
-        Rows that are contiguous in time.
+        Rows that are contiguous in time, in order and without gaps.
+    rows : ndarray of int, shape (M,), or slice
+        Which rows are asked for; all by default.
 
     Returns
     -------
-    ndarray, shape (N, n)
+    ndarray, shape (M, n) or (M, n, d)
         z, from -1 to 1.
 
     References
     ----------
     P. Dahl: Solid friction damping of mechanical vibrations. AIAA Journal 14 (1976), 1675-1682.
     """
-    result = np.empty_like(position, dtype=np.float64)
-    for start, stop in runs:
-        step = np.diff(position[start:stop], axis=0, prepend=position[start : start + 1])
-        keep = np.exp(-np.abs(step) / distance)
-        result[start:stop] = _recurrence(keep, np.sign(step) * (1.0 - keep))
-    return result
+    begin = np.array([start for start, _ in runs])
+    result = [
+        _along(np.ascontiguousarray(q), np.atleast_1d(d), begin, rows)
+        for q, d in zip(position.T, distance, strict=True)
+    ]
+    stacked = np.stack(result, axis=1)
+    return stacked if np.ndim(distance) > 1 else np.asarray(stacked[..., 0])
+
+
+def _along(q: Array, distance: Array, begin: IntArray, rows: IntArray | slice) -> Array:
+    """Return z of one joint, shape (M, d), at positions (N,); runs begin at some rows."""
+    step = np.diff(q, prepend=q[:1])
+    step[begin] = 0.0
+    moves = np.flatnonzero(step)
+    direction = np.sign(step[moves])
+    first = np.diff(np.searchsorted(begin, moves, side='right'), prepend=-1) != 0  # in its run
+    turns = np.flatnonzero(first | (np.diff(direction, prepend=0.0) != 0.0))
+    # Where a run begins it goes nowhere, and nothing has built up.
+    at = np.concatenate([begin, moves[turns] - 1])
+    order = np.argsort(at, kind='stable')
+    at = at[order]
+    direction = np.concatenate([np.zeros(len(begin)), direction[turns]])[order][:, None]
+    left = np.exp(-np.abs(np.diff(q[at], prepend=q[at[:1]]))[:, None] / distance)
+    added = np.concatenate([np.zeros((1, 1)), direction[:-1]]) * (1.0 - left)
+    left[order < len(begin)] = added[order < len(begin)] = 0.0
+    built = _recurrence(left, added)
+    segment = np.repeat(np.arange(len(at)), np.diff(at, append=len(q)))[rows]
+    away = np.abs(q[rows] - q[at][segment])[:, None]
+    return np.asarray(direction[segment] - (direction - built)[segment] * np.exp(-away / distance))
 
 
 def _recurrence(factor: Array, added: Array) -> Array:

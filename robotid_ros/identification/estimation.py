@@ -98,7 +98,8 @@ def automatic(
         prior = by_strokes if prior is None else replace(prior, friction=by_strokes.friction, own=None)
     friction, shape = chosen.choice.friction, chosen.choice.shape
     if taken.plain:
-        rows = Rows(rows.base, samples.sliding(None).with_bandwidth(None))
+        if samples.slip is not None or any(run.bandwidth is not None for run in samples.runs):
+            rows = Rows(rows.base, samples.sliding(None).with_bandwidth(None))
         friction, shape = friction_model(PLAIN), np.zeros((samples.n, 0))
     estimator: LinearEstimator = 'ols' if taken.equal else 'wls'
     fit = least_squares(rows, friction, shape, estimator=estimator, prior=prior, dissipative=not taken.plain)

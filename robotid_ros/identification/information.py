@@ -33,8 +33,8 @@ from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.samples import Samples
 
 _CHUNK = 2048  # samples whose regressor stays in the processor's cache
-_LONGEST_RUN = 20_000  # samples of a run that is filtered at once; its ends are a negligible part of it
-_KEEP_BYTES = 400e6  # a regressor up to this size is kept, a larger one is computed again for each pass
+_LONGEST_RUN = 10_000  # samples of a run that is filtered at once; its ends are a negligible part of it
+_KEEP_BYTES = 150e6  # so much of a regressor is kept, the rest is computed again for each pass
 _RANK_TOLERANCE = 1e-12
 
 
@@ -91,6 +91,11 @@ class Information:
 
     def __add__(self, other: 'Information') -> 'Information':
         return Information(gram=self.gram + other.gram, count=self.count + other.count, base=self.base)
+
+    def first(self, count: int) -> 'Information':
+        """Return the same without all but so many friction parameters of each joint."""
+        kept = np.r_[: self.base + count, -1]
+        return Information(gram=self.gram[:, kept[:, None], kept], count=self.count, base=self.base)
 
     def normal(self, precision: Array) -> tuple[Array, Array]:
         """Return the normal matrix and right-hand side of all parameters ``[beta, f_1, ..., f_n]``.
@@ -321,16 +326,16 @@ class Piece:
 class Rows:
     """Rows of the linear torque model, filtered by the low-passes that the torque went through.
 
-    The base regressor is computed once and kept where it fits into memory.
+    The base regressor is computed once as far as it is kept, without the columns that are zero; so are Gram matrices of
+    friction that depends on nothing but the samples.
     """
 
     def __init__(self, base: BaseRegressor, samples: Samples) -> None:
         self.base = base
         self.samples = samples
-        self._kept: dict[int, Array] = {}
-        self._filtered: dict[int, Array] = {}
-        copies = 1 if samples.open else 2
-        self._keep = copies * len(samples) * samples.n * len(base.independent) * 8 <= _KEEP_BYTES
+        self._kept: dict[int, tuple[IntArray, Array]] = {}
+        self._bytes = 0
+        self._known: dict[str, Information] = {}
 
     def _parts(self) -> Iterator[tuple[slice, Samples]]:
         start = 0
@@ -338,41 +343,48 @@ class Rows:
             yield slice(start, start + len(part)), part
             start += len(part)
 
-    def _rigid(self, rows: slice, part: Samples) -> Array:
-        piece = self._kept.get(rows.start)
-        if piece is None:
-            piece = self.base.regressor(part.q, part.dq, part.ddq)
-            if self._keep:
-                self._kept[rows.start] = piece
-        return piece
+    def _rigid(self, part: Samples) -> Array:
+        return self.base.regressor(part.q, part.dq, part.ddq)
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the rows piece by piece."""
         for rows, part in self._parts():
-            piece = self._filtered.get(rows.start)
-            if piece is None:
-                rigid = self._rigid(rows, part)
-                piece = rigid if part.open else part.filtered(rigid)
-                if self._keep:
-                    self._filtered[rows.start] = piece
-            yield Piece(rows=rows, samples=part, rigid=piece)
+            shape = len(part), part.n, len(self.base.independent)
+            if (kept := self._kept.get(rows.start)) is None:
+                rigid = part.filtered(self._rigid(part))
+                if self._bytes < _KEEP_BYTES:
+                    flat = rigid.reshape(len(part), -1)
+                    seen = np.flatnonzero(flat.any(axis=0))
+                    self._kept[rows.start] = seen, flat[:, seen]
+                    self._bytes += self._kept[rows.start][1].nbytes
+            else:
+                flat = np.zeros((len(part), shape[1] * shape[2]))
+                flat[:, kept[0]] = kept[1]
+                rigid = flat.reshape(shape)
+            yield Piece(rows=rows, samples=part, rigid=rigid)
 
     def torque(self, values: Array) -> Array:
         """Return the rigid body's torque before any filter, shape (N, n), of base parameters (b,) [N m]."""
-        return np.concatenate([self._rigid(rows, part) @ values for rows, part in self._parts()])
+        return np.concatenate([self._rigid(part) @ values for _, part in self._parts()])
 
     def rigid(self) -> Array:
         """Return the base regressor of all rows before any filter, shape (N, n, b)."""
-        return np.concatenate([self._rigid(rows, part) for rows, part in self._parts()])
+        return np.concatenate([self._rigid(part) for _, part in self._parts()])
 
     def information(
         self, friction: FrictionModel, shape: Array, load: Array | None, weight: Array | None = None
     ) -> Information:
         """Return the Gram matrices of the rows; ``weight``, shape (N, n), replaces that of the samples."""
-        total: Information | None = None
+        own_weight = weight is None or weight is self.samples.weight
+        name = friction.name if own_weight and friction.by_name and not (friction.needs_load or shape.size) else ''
+        total: Information | None = self._known.get(name)
+        if total is not None:
+            return total
         for piece in self.pieces():
             some = piece.samples.weight if weight is None else weight[piece.rows]
             info = gather(piece.rigid, piece.own(friction, shape, load), piece.samples.target, some)
             total = info if total is None else total + info
         assert total is not None
+        if name:
+            self._known[name] = total
         return total

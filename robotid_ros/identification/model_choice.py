@@ -29,7 +29,7 @@ from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import BaseRegressor, Rows, gather
 from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.prior import Prior, description_prior
-from robotid_ros.identification.samples import Samples, as_samples
+from robotid_ros.identification.samples import EXCERPTS, Samples, as_samples, seconds_of
 from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.identification.signal_choice import (
     choose_bandwidth,
@@ -250,8 +250,6 @@ class Data:
     Attributes
     ----------
     datasets : tuple of Dataset
-    samples : Samples
-        With the bandwidth of the torque signal.
     cutoff : float or None
         For all recordings [Hz]; None where none was filtered.
     delay : float
@@ -260,7 +258,6 @@ class Data:
     """
 
     datasets: tuple[Dataset, ...]
-    samples: Samples
     cutoff: float | None
     delay: float
     decisions: tuple[Decision, ...]
@@ -303,36 +300,43 @@ def choose_signals_and_model(
     its name, or one that friction data chose, takes part as it is, and signals are looked for beside plain friction.
     """
     cutoff = usual_cutoff(datasets)
-    listed = with_cutoff(datasets, cutoff)
+    some = _some(datasets, cutoff)
+    listed = with_cutoff(some, cutoff)
     plain = partial(samples_of_datasets, model=model, config=config)
     samples = plain(listed)
     weighted = strokes is None and config.friction == 'auto' and config.estimator in ('auto', 'physical')
     terms = Terms.plain(base, model.n)
+
+    def few(whole: Samples, at_most: int = _FEW) -> Samples:
+        return terms.past(few_of(whole, at_most), whole)
+
     if weighted:
         described = description_prior(model, base, rotor_inertia=config.rotor_inertia)
         terms = Terms.all(base, described, samples)
-        terms = terms.seen(few_of(terms.past(samples)))
+        terms = terms.seen(few(samples))
     decisions: list[Decision] = []
     if weighted and cutoff is not None:
         report(0.03, 'choose the cutoff')
-        chosen, decision = choose_cutoff(datasets, cutoff, terms, lambda some: terms.past(plain(some)).thinned(_FEWER))
+
+        def spread(tried: Sequence[Dataset]) -> Samples:
+            return terms.past((whole := plain(tried)).thinned(_FEWER), whole)
+
+        chosen, decision = choose_cutoff(some, cutoff, terms, spread)
         decisions.append(decision)
         if chosen != cutoff:
-            cutoff, listed = chosen, with_cutoff(datasets, chosen)
+            cutoff, listed = chosen, with_cutoff(some, chosen)
             samples = plain(listed)
-            terms = terms.seen(few_of(terms.past(samples)))
+            terms = terms.seen(few(samples))
     bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
     delay = 0.0
     if config.automatic:
         report(0.05, 'look for a delay of the torque')
-        delay, decision = choose_delay(
-            listed, terms, lambda some: few_of(terms.past(plain(some)).with_bandwidth(bandwidth), _FEWER)
-        )
+        delay, decision = choose_delay(listed, terms, lambda tried: few(plain(tried).with_bandwidth(bandwidth), _FEWER))
         decisions.append(decision)
         samples = plain(listed := like_training(listed, None, delay))
         if config.torque_bandwidth == 0.0:
             report(0.2, 'find the bandwidth of the torque')
-            bandwidth, decision = choose_bandwidth(terms, few_of(terms.past(samples)))
+            bandwidth, decision = choose_bandwidth(terms, few(samples))
             decisions.append(decision)
     if weighted:
         report(0.3, 'look for friction that turns late')
@@ -340,27 +344,41 @@ def choose_signals_and_model(
         decisions.append(decision)
         terms = terms.late(lag)
         if lag and config.torque_bandwidth == 0.0:  # friction that turns late looked like a slow torque
-            bandwidth, decisions[-2] = choose_bandwidth(terms, few_of(terms.past(samples)))
+            bandwidth, decisions[-2] = choose_bandwidth(terms, few(samples))
     samples = samples.with_bandwidth(bandwidth)
-    data = Data(datasets=tuple(listed), samples=samples, cutoff=cutoff, delay=delay, decisions=tuple(decisions))
+    whole = samples
+    if any(each is not part for each, part in zip(datasets, some, strict=True)):
+        listed = like_training(datasets, cutoff, delay, thinned=True)
+        whole = plain(listed).with_bandwidth(bandwidth)
+    data = Data(datasets=tuple(listed), cutoff=cutoff, delay=delay, decisions=tuple(decisions))
     report(0.45, 'choose the friction')
     if not weighted:
-        return data, _named(base, samples, config, strokes)
-    few = few_of(terms.past(samples), _FEWER)
-    terms = terms.seen(few_of(terms.past(samples)))
+        return data, _named(base, samples, whole, config, strokes)
+    terms = terms.seen(few(samples))
     report(0.5, 'look for a torque ripple')
-    terms, decision = with_ripple_shown(terms, few)
+    terms, decision = with_ripple_shown(terms, few(samples, _FEWER))
     text = f'{terms.friction.name}, weighted by evidence'
     choice = FrictionChoice(
         friction=terms.friction, shape=terms.shape, decisions=(Decision(subject='friction', chosen=text), decision)
     )
-    return data, Chosen(rows=Rows(base, terms.past(samples).coarse()), choice=choice, terms=terms)
+    return data, Chosen(rows=Rows(base, terms.past(whole.coarse(), whole)), choice=choice, terms=terms)
+
+
+def _some(datasets: Sequence[Dataset], cutoff: float | None) -> list[Dataset]:
+    """Return as much of long recordings as choices compare by, also with half of the usual cutoff [Hz]."""
+    cutoff = min(each.cutoff for each in datasets) if cutoff is None else cutoff
+    seconds, all_ = 2.0 * seconds_of(_FEW, cutoff), sum(len(each) / each.rate for each in datasets)
+    return [each.excerpts(seconds * len(each) / each.rate / all_, EXCERPTS) for each in datasets]
 
 
 def _named(
-    base: BaseParameters, samples: Samples, config: IdentificationConfig, strokes: FrictionStrokes | None
+    base: BaseParameters,
+    samples: Samples,
+    whole: Samples,
+    config: IdentificationConfig,
+    strokes: FrictionStrokes | None,
 ) -> Chosen:
-    """Return a friction model by its name, one that friction data chose, or the best of a few."""
+    """Return a friction model by its name, one that friction data chose, or the best of a few, for the whole data."""
     name = config.friction
     if name == 'auto' and config.estimator == 'bee-colony':
         name = 'daemi_heimann'  # the model the method was published for
@@ -373,7 +391,7 @@ def _named(
     if ripple:
         terms, decision = with_ripple_shown(Terms(base=base, friction=choice.friction, shape=choice.shape), few)
         choice = replace(choice, friction=terms.friction, decisions=(*choice.decisions, decision))
-    return Chosen(rows=Rows(base, samples.coarse()), choice=choice, strokes=strokes)
+    return Chosen(rows=Rows(base, whole.coarse()), choice=choice, strokes=strokes)
 
 
 def _choice_by_strokes(name: str, strokes: FrictionStrokes) -> FrictionChoice:

@@ -23,6 +23,7 @@ from robotid_ros.identification.information import Rows, solve
 from robotid_ros.identification.least_squares import weighted_solution
 from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.identification.samples import joint_columns
+from robotid_ros.identification.terms import PLAIN
 from robotid_ros.identification.verdict import moved
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_tree import MOVING, parse_urdf
@@ -279,7 +280,7 @@ def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
     - Saturated: the torque stays at its own extreme.
     """
     samples = rows.samples
-    friction = friction_model('coulomb_viscous+offset')
+    friction = friction_model(PLAIN)
     info = rows.information(friction, np.zeros((samples.n, 0)), None)
     found, _ = weighted_solution(info, None, np.ones(samples.n))
     own = found.parameters[info.base :].reshape(samples.n, -1)
@@ -311,7 +312,7 @@ def open_parameters(rows: Rows) -> BoolArray:
     The friction has no offset here: on a vertical slide, gravity and an offset are one parameter, which the data
     determine.
     """
-    info = rows.information(friction_model('coulomb_viscous'), np.zeros((rows.samples.n, 0)), None)
+    info = rows.information(friction_model(PLAIN), np.zeros((rows.samples.n, 0)), None).first(2)
     power = np.maximum(info.gram[:, -1, -1] / np.maximum(info.count, 1e-300), 1e-300)
     solution = solve(*info.normal(1.0 / power), info.base, None)
     return np.asarray(~solution.determined[: info.base])

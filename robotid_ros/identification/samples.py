@@ -12,6 +12,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,10 @@ from robotid_ros.friction.terms import DISTANCES
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.signals.filtering import zero_phase_low_pass
 
-_EXCERPTS = 8  # stretches that a long recording is cut down to, spread over its whole duration
+EXCERPTS = 8  # stretches that a long recording is cut down to, spread over its whole duration
 _FILTERED = 0.45  # share of the sampling rate; a low-pass with a higher cutoff has no visible effect
+_COLUMNS = 16  # that go through a low-pass together, and stay in the processor's cache
+_PAST = ('slide', 'slip')
 _PER_PERIOD = 25.0  # samples kept in one period of the narrowest low-pass; more are redundant
 
 
@@ -86,6 +89,8 @@ class Samples:
         :data:`robotid_ros.friction.terms.DISTANCES`.
     slip : ndarray, shape (N, n), or None
         Velocity of which friction has the direction, where it lags behind ``dq`` [rad/s].
+    rows : ndarray of int, shape (N,), or None
+        Rows of all samples, where these are some of them; None for all.
     """
 
     q: Array
@@ -97,6 +102,7 @@ class Samples:
     runs: tuple[SampledRun, ...]
     slide: Array | None = None
     slip: Array | None = None
+    rows: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.q)
@@ -130,18 +136,21 @@ class Samples:
         """Return the same samples with a torque signal of this bandwidth [Hz], or an unlimited one."""
         return replace(self, runs=tuple(replace(run, bandwidth=bandwidth) for run in self.runs))
 
-    def sliding(self, friction: FrictionModel | None) -> 'Samples':
+    def sliding(self, friction: FrictionModel | None, whole: 'Samples | None' = None) -> 'Samples':
         """Return the same samples with the past that a friction model looks back to; None for none.
 
-        To be called before samples are left out: the friction of each has its own past.
+        The friction of each has its own past, which is that of ``whole``, all the samples that these were taken from;
+        by default these are all.
         """
         lag = 0.0 if friction is None else friction.lag
         distance = None if friction is None else friction.presliding
-        q, dq = (self._earlier(self.q, lag), self._earlier(self.dq, lag)) if lag else (self.q, None)
+        whole = self if whole is None else whole
+        rows = slice(None) if self.rows is None or whole is self else self.rows
+        q, dq = (whole._earlier(whole.q, lag), whole._earlier(whole.dq, lag)[rows]) if lag else (whole.q, None)
         slide = None
         if distance is not None:
-            runs = [(run.start, run.stop) for run in self.runs]
-            slide = np.stack([sliding(q, k * distance, runs) for k in DISTANCES], axis=2)
+            runs = [(run.start, run.stop) for run in whole.runs]
+            slide = sliding(q, np.outer(distance, DISTANCES), runs, rows)
         return replace(self, slide=slide, slip=dq)
 
     def _earlier(self, values: Array, time: float) -> Array:
@@ -173,12 +182,20 @@ class Samples:
                 alike.setdefault((len(run), run.rate, cutoff), []).append(run)
         if not alike:
             return np.asarray(values, dtype=np.float64)
-        result = np.array(values.reshape(len(values), -1), dtype=np.float64)
+        flat = np.array(values, dtype=np.float64).reshape(len(values), -1)
+        # Nearly half of a regressor is zero: a joint carries none of the links before it.
+        seen = np.flatnonzero(flat.any(axis=0))
         for (length, rate, cutoff), runs in alike.items():
-            rows = np.concatenate([np.arange(run.start, run.stop) for run in runs])
-            part = result[rows].reshape(len(runs), length, -1)
-            result[rows] = zero_phase_low_pass(part, rate, cutoff, axis=1).reshape(len(rows), -1)
-        return result.reshape(values.shape)
+            rows = slice(runs[0].start, runs[-1].stop)
+            gaps = rows.stop - rows.start > len(runs) * length  # others lie between them
+            part = flat[np.concatenate([np.arange(run.start, run.stop) for run in runs])] if gaps else flat[rows]
+            for some in np.split(seen, range(_COLUMNS, len(seen), _COLUMNS)):
+                columns = part.T[some].reshape(len(some), len(runs), length)
+                part.T[some] = zero_phase_low_pass(columns, rate, cutoff, axis=2).reshape(len(some), -1)
+            if gaps:
+                for k, run in enumerate(runs):
+                    flat[run.start : run.stop] = part[k * length : (k + 1) * length]
+        return flat.reshape(values.shape)
 
     def pieces(self, longest: int) -> Iterator['Samples']:
         """Yield the samples run by run, runs longer than that many samples cut into pieces."""
@@ -194,7 +211,7 @@ class Samples:
             return self
         parts = []
         for run in self.runs:
-            count = max(1, round(_EXCERPTS * len(run) / len(self)))
+            count = max(1, round(EXCERPTS * len(run) / len(self)))
             length = min(max(int(at_most * len(run) / len(self)) // count, 2), len(run))
             starts = np.unique(np.linspace(run.start, run.stop - length, count).astype(int)).tolist()
             ends = [*starts[1:], run.stop]
@@ -208,10 +225,7 @@ class Samples:
 
     def coarse(self, per_period: float = _PER_PERIOD) -> 'Samples':
         """Return ``per_period`` samples for each period of the narrowest low-pass, where the run has more."""
-        steps = [
-            1 if run.narrowest >= _FILTERED * run.rate else max(1, int(run.rate / (per_period * run.narrowest)))
-            for run in self.runs
-        ]
+        steps = [redundant(run.rate, run.narrowest, per_period) for run in self.runs]
         if max(steps) == 1:
             return self
         return self._of([(run, slice(run.start, run.stop), step) for run, step in zip(self.runs, steps, strict=True)])
@@ -223,10 +237,19 @@ class Samples:
             stop = start + len(range(part.start, part.stop, step))
             runs.append(replace(run, start=start, stop=stop, rate=run.rate / step))
             start = stop
-        arrays = ('q', 'dq', 'ddq', 'target', 'measured', 'weight')
-        past = {name: getattr(self, name) for name in ('slide', 'slip')}
-        past = {name: None if values is None else values[rows] for name, values in past.items()}
-        return replace(self, runs=tuple(runs), **past, **{name: getattr(self, name)[rows] for name in arrays})
+        arrays = {name: getattr(self, name) for name in ('q', 'dq', 'ddq', 'target', 'measured', 'weight', *_PAST)}
+        taken: dict[str, Any] = {name: None if values is None else values[rows] for name, values in arrays.items()}
+        return replace(self, runs=tuple(runs), rows=rows if self.rows is None else self.rows[rows], **taken)
+
+
+def redundant(rate: float, cutoff: float, per_period: float = _PER_PERIOD) -> int:
+    """Return of how many samples at a rate [Hz] one is enough behind a low-pass [Hz]."""
+    return 1 if cutoff >= _FILTERED * rate else max(1, int(rate / (per_period * cutoff)))
+
+
+def seconds_of(count: int, cutoff: float) -> float:
+    """Return how long it takes to record that many :meth:`Samples.coarse` samples of a low-pass [Hz]."""
+    return count / (_PER_PERIOD * cutoff)
 
 
 def earlier(values: Array, step: float) -> Array:
@@ -276,8 +299,11 @@ def as_samples(
     if sum(len(dataset) for dataset in datasets) == 0:
         raise IdentificationError('expected samples to identify from; the datasets are empty')
     columns = [joint_columns(dataset, model) for dataset in datasets]
+    as_they_are = len(datasets) == 1 and columns[0] == list(range(datasets[0].n))  # an hour of them is large
 
     def stacked(name: str) -> Array:
+        if as_they_are:
+            return np.asarray(getattr(datasets[0], name))
         return np.concatenate([getattr(d, name)[:, where] for d, where in zip(datasets, columns, strict=True)])
 
     runs: list[SampledRun] = []
@@ -302,15 +328,20 @@ def as_samples(
         return values @ (forced if name.startswith('tau') else moved) if model.has_coupled_drives else values
 
     dq = at_motors('dq')
-    fastest = np.maximum(np.abs(dq).max(axis=0), 1e-9)
-    share = np.minimum(1.0, (np.abs(dq) / (standstill_speed * fastest)) ** 2) if standstill_speed > 0.0 else 1.0
+    weight = np.ones_like(dq)
+    if standstill_speed > 0.0:
+        np.abs(dq, out=weight)
+        weight /= standstill_speed * np.maximum(weight.max(axis=0), 1e-9)
+        np.minimum(weight, 1.0, out=weight)
+        weight *= (1.0 - standstill_weight) * weight
+        weight += standstill_weight
     return Samples(
         q=at_motors('q'),
         dq=dq,
         ddq=at_motors('ddq'),
         target=at_motors('tau_filtered'),
         measured=at_motors('tau'),
-        weight=standstill_weight + (1.0 - standstill_weight) * share * np.ones_like(dq),
+        weight=weight,
         runs=tuple(runs),
     )
 

@@ -30,7 +30,7 @@ import numpy as np
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
 from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
-from robotid_ros.identification.samples import Samples, earlier
+from robotid_ros.identification.samples import Samples, earlier, redundant
 from robotid_ros.identification.terms import Terms
 from robotid_ros.signals.filtering import motion_band
 
@@ -58,7 +58,9 @@ def usual_cutoff(datasets: Sequence[Dataset]) -> float | None:
     return min(float(np.median(some)), fastest)
 
 
-def with_cutoff(datasets: Sequence[Dataset], cutoff: float | None, trimmed: float | None = None) -> list[Dataset]:
+def with_cutoff(
+    datasets: Sequence[Dataset], cutoff: float | None, trimmed: float | None = None, *, thinned: bool = False
+) -> list[Dataset]:
     """Return datasets filtered anew, as far as each one's rate and length allow; the rest as they are.
 
     Parameters
@@ -68,6 +70,8 @@ def with_cutoff(datasets: Sequence[Dataset], cutoff: float | None, trimmed: floa
         [Hz]; None leaves the filters as they are.
     trimmed : float, optional
         Seconds cut off at both ends of each run; by default one period of the cutoff.
+    thinned : bool
+        Leave out samples that the cutoff makes redundant, see :meth:`Samples.coarse`.
     """
     result = []
     for dataset in datasets:
@@ -75,7 +79,8 @@ def with_cutoff(datasets: Sequence[Dataset], cutoff: float | None, trimmed: floa
         if even is not None and cutoff is not None:
             with suppress(DataError):  # every run is too short for so slow a filter
                 chosen = even if trimmed is None else replace(even, trimmed=trimmed)
-                new = chosen.filtered(min(cutoff, even.fastest), dataset.provenance)
+                lower = min(cutoff, even.fastest)
+                new = chosen.filtered(lower, dataset.provenance, redundant(even.rate, lower) if thinned else 1)
                 new = replace(new, effort=dataset.effort, context=dataset.context)
                 if len(new.sources) == len(dataset.sources):  # no run was too short
                     new = replace(new, sources=dataset.sources)
@@ -199,7 +204,7 @@ def choose_lag(terms: Terms, samples: Samples, few_of: Callable[[Samples], Sampl
 
     def errors(lag: float) -> Score:
         late = terms.late(lag)
-        return late.score(few_of(late.past(samples)), label)
+        return late.score(late.past(few_of(samples), samples), label)
 
     return _latest('lag of friction', errors, (1.0,), _halves)
 
@@ -232,7 +237,9 @@ def _latest(
     return float(chosen), Decision(subject=subject, chosen=text, alternatives=tuple(alternatives))
 
 
-def like_training(datasets: Sequence[Dataset], cutoff: float | None, delay: float) -> list[Dataset]:
+def like_training(
+    datasets: Sequence[Dataset], cutoff: float | None, delay: float, *, thinned: bool = False
+) -> list[Dataset]:
     """Return recordings filtered like the training, with the delay of its torque taken out.
 
     Parameters
@@ -242,8 +249,10 @@ def like_training(datasets: Sequence[Dataset], cutoff: float | None, delay: floa
         Of the training [Hz]; None leaves the filters as they are.
     delay : float
         Of the training [s]: what is judged fits nothing to its own torque.
+    thinned : bool
+        Leave out samples that the cutoff makes redundant.
     """
-    listed = with_cutoff(datasets, cutoff)
+    listed = with_cutoff(datasets, cutoff, thinned=thinned)
     return listed if delay == 0.0 else [_shifted(dataset, delay) for dataset in listed]
 
 

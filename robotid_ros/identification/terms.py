@@ -211,9 +211,9 @@ class Terms:
         """Return the same terms with friction that turns late [s]."""
         return replace(self, friction=replace(self.friction, lag=lag))
 
-    def past(self, samples: Samples) -> Samples:
-        """Return samples with what friction has of its past, before any are left out."""
-        return samples.sliding(self.friction)
+    def past(self, samples: Samples, whole: Samples | None = None) -> Samples:
+        """Return samples, taken from ``whole`` where that is given, with what friction has of its past."""
+        return samples.sliding(self.friction, whole)
 
     def own(self, samples: Samples, rigid: Array) -> Array:
         """Return the friction columns, shape (N, n, k), before any filter."""

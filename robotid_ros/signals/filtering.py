@@ -222,16 +222,20 @@ def _acceleration_spectrum(q: Array, rate: float) -> tuple[Array, Array, Array, 
     """Return frequencies, acceleration spectra, the part of them that is white position noise, its deviation."""
     from scipy import signal
 
-    # Differences before the window: otherwise leakage of slow motion covers the higher frequencies.
-    acceleration = np.diff(q, n=2, axis=0) * rate**2
-    size = min(len(acceleration), max(256, int(16.0 * rate)))
-    frequency, power = signal.welch(
-        acceleration, rate, window=np.hanning(size) ** 2, noverlap=size // 2, detrend='constant', axis=0
-    )
-    frequency, power = frequency[1:], power[1:]
+    count = len(q) - 2
+    size = min(count, max(256, int(16.0 * rate)))
+    columns = []
+    for column in q.T:  # one by one: the windows of an hour of an arm are larger than all else
+        # Differences before the window: otherwise leakage of slow motion covers the higher frequencies.
+        acceleration = np.diff(column, n=2) * rate**2
+        frequency, power = signal.welch(
+            acceleration, rate, window=np.hanning(size) ** 2, noverlap=size // 2, detrend='constant'
+        )
+        columns.append(power[1:])
+    frequency, power = frequency[1:], np.stack(columns, axis=1)
     response = (2.0 * rate * np.sin(np.pi * frequency / rate)) ** 4
     top = frequency > 0.3 * rate
-    degrees = 2.0 * max(1, len(acceleration) // (size // 2) - 1)  # of the chi-squared spectral estimates
+    degrees = 2.0 * max(1, count // (size // 2) - 1)  # of the chi-squared spectral estimates
     white = np.median(power[top] / response[top, None], axis=0) / (1.0 - 2.0 / (9.0 * degrees)) ** 3
     return frequency, power, white * response[:, None], np.sqrt(white * 0.5 * rate)
 
@@ -257,7 +261,8 @@ def motion_band(velocity: Array, rate: float) -> float:
     from scipy import signal
 
     size = min(len(velocity), max(256, len(velocity) // 2))
-    frequency, power = signal.welch(velocity, rate, nperseg=size, detrend=False, axis=0)
+    columns = [signal.welch(column, rate, nperseg=size, detrend=False) for column in velocity.T]  # an hour is large
+    frequency, power = columns[0][0], np.stack([column[1] for column in columns], axis=1)
     total = power.sum(axis=0)
     moving = total > 1e-4 * max(float(total.max(initial=0.0)), 1e-300)
     share = np.cumsum(power[:, moving], axis=0) / total[moving]
