@@ -23,9 +23,9 @@ from robotid_ros.export.identified import require_accepted
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters, transform_inertial_parameters
 from robotid_ros.model.kinematics import link_transforms
-from robotid_ros.model.transforms import nearest_rotation, quaternion_of_rotation
+from robotid_ros.model.transforms import nearest_rotation
 from robotid_ros.model.urdf_edit import spelled
-from robotid_ros.simulation.mjcf import full_inertia, load_mujoco
+from robotid_ros.simulation.mjcf import body_lines, full_inertia, load_mujoco
 from robotid_ros.simulation.servo import Servo
 
 # Largest distance [m, or sine] of two descriptions of the same joint axis.
@@ -54,34 +54,25 @@ def mjcf_of(arm: RobotModel, servo: Servo | None = None) -> str:
         If a link has no mass, or a gain is negative.
     """
     require_accepted(arm, servo)
-    mass, com, tensor = split_inertial_parameters(arm.inertial)
+    joints = [_joint_numbers(arm, i) for i in range(arm.n)]
+    for numbers, ends in zip(joints, zip(arm.limits.lower, arm.limits.upper, strict=True), strict=True):
+        if np.isfinite(ends).all():
+            numbers['range'] = spelled(ends)
+    shapes = [
+        f'<geom type="capsule" fromto="0 0 0 {spelled(end)}" size="0.03" contype="0" conaffinity="0"/>'
+        if np.linalg.norm(end) > 0.02
+        else ''
+        for end in (*arm.placements[1:, :3, 3], arm.tip[:3, 3])
+    ]
     lines = [
         f'<mujoco model={quoteattr(arm.name)}>',
         '  <compiler angle="radian" autolimits="true"/>',
         f'  <option gravity="{spelled(arm.gravity)}"/>',
         '  <worldbody>',
+        *body_lines(arm, joints, shapes),
+        '  </worldbody>',
+        '  <actuator>',
     ]
-    for i, name in enumerate(arm.link_names):
-        place, limits, space = arm.placements[i], arm.limits, '  ' * (i + 2)
-        end = arm.placements[i + 1, :3, 3] if i + 1 < arm.n else arm.tip[:3, 3]
-        kind = 'slide' if arm.joint_types[i] == 'prismatic' else 'hinge'
-        orientation = spelled(quaternion_of_rotation(place[:3, :3]))
-        inertia = full_inertia(tensor[i])
-        numbers = {'axis': spelled(arm.axes[i]), **_joint_numbers(arm, i)}
-        if np.isfinite([limits.lower[i], limits.upper[i]]).all():
-            numbers['range'] = spelled([limits.lower[i], limits.upper[i]])
-        drive = ' '.join(f'{key}="{value}"' for key, value in numbers.items())
-        lines += [
-            f'{space}<body name={quoteattr(name)} pos="{spelled(place[:3, 3])}" quat="{orientation}">',
-            f'{space}  <inertial pos="{spelled(com[i])}" mass="{spelled(mass[i])}" fullinertia="{inertia}"/>',
-            f'{space}  <joint name={quoteattr(arm.joint_names[i])} type="{kind}" {drive}/>',
-        ]
-        if np.linalg.norm(end) > 0.02:
-            lines.append(
-                f'{space}  <geom type="capsule" fromto="0 0 0 {spelled(end)}" size="0.03" contype="0" conaffinity="0"/>'
-            )
-    lines += [f'{"  " * (i + 2)}</body>' for i in reversed(range(arm.n))]
-    lines += ['  </worldbody>', '  <actuator>']
     if servo is not None:
         lines += _servos(arm, servo)
     for joint, effort in zip(arm.joint_names, arm.limits.effort, strict=True) if servo is None else ():

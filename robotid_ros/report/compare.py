@@ -208,7 +208,8 @@ def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Fig
     return Figure(
         name='friction',
         caption='Friction curves over each other',
-        reading='Without load, springs and ripple. Where a joint never moved as fast as shown, its curve is an extrapolation.',
+        reading='Without load, springs and ripple. Where a joint never moved as fast as shown, its curve is an '
+        'extrapolation.',
         charts=tuple(charts),
     )
 
