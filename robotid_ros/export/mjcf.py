@@ -23,7 +23,7 @@ from robotid_ros.export.identified import require_accepted
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters, transform_inertial_parameters
 from robotid_ros.model.kinematics import link_transforms
-from robotid_ros.model.transforms import nearest_rotation
+from robotid_ros.model.transforms import nearest_rotation, rigid_transform
 from robotid_ros.model.urdf_edit import spelled
 from robotid_ros.simulation.mjcf import body_lines, full_inertia, load_mujoco
 from robotid_ros.simulation.servo import Servo
@@ -151,7 +151,7 @@ def mjcf_with(arm: RobotModel, path: str | Path) -> str:
         raise ModelError(f'{path}: its joints are not where those of {arm.name} are at zero; give the MJCF of this arm')
     for k, (name, owner) in enumerate(zip(arm.joint_names, owners, strict=True)):
         body, joint = named[name]
-        frame = _frame(data.xpos[owner], data.xmat[owner].reshape(3, 3))
+        frame = rigid_transform(data.xmat[owner].reshape(3, 3), data.xpos[owner])
         relative = np.linalg.inv(frame) @ base @ links[k]
         moved = transform_inertial_parameters(arm.inertial[k], relative[:3, :3], relative[:3, 3])
         mass, com, tensor = split_inertial_parameters(moved)
@@ -183,12 +183,6 @@ def _attached(body: ElementTree.Element) -> Iterator[ElementTree.Element]:
             yield from _attached(child)
 
 
-def _frame(origin: Array, rotation: Array) -> Array:
-    result = np.eye(4)
-    result[:3, :3], result[:3, 3] = rotation, origin
-    return result
-
-
 def _alignment(arm: RobotModel, links: Array, axes: Array, anchors: Array) -> Array | None:
     """Return the arm's base frame in the file's world, from the joints' axes; None where they do not fit.
 
@@ -207,7 +201,7 @@ def _alignment(arm: RobotModel, links: Array, axes: Array, anchors: Array) -> Ar
         np.abs(axes - directions @ rotation.T).max(),
         np.abs(np.einsum('kij,kj->ki', across, gaps - shift)).max(),
     ]
-    return _frame(shift, rotation) if max(misses) < _SAME else None
+    return rigid_transform(rotation, shift) if max(misses) < _SAME else None
 
 
 def _across(offsets: Array, axes: Array) -> Array:
