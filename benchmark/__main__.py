@@ -10,8 +10,8 @@
 """Runs every area and ends with one table: ``python -m benchmark [--only AREA ...] [--quick]``.
 
 Each area runs in a process of its own with a time limit, so that what crashes or hangs becomes a row. A run puts the
-rows of its cases into ``benchmark/results.json`` and writes the table of ``docs/benchmarks.md`` anew; a quick one does
-not. Exit code: 0, or 1 if a row missed its bar or could not be measured because of an error.
+rows of its cases into ``benchmark/results.json`` and writes ``benchmark/RESULTS.md`` from it; a quick one does not.
+Exit code: 0, or 1 if a row missed its bar or could not be measured because of an error.
 """
 
 import argparse

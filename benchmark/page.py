@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Puts the table of the results file into the manual, between its two marks: ``python -m benchmark.page``."""
+"""Writes the results file as tables, which the manual includes: ``python -m benchmark.page``."""
 
 import itertools
 import json
@@ -23,19 +23,14 @@ import numpy as np
 from benchmark.area import AREAS
 from benchmark.row import Row, figures
 
-PAGE = Path(__file__).parents[1] / 'docs' / 'benchmarks.md'
 RESULTS = Path(__file__).parent / 'results.json'
-BEGIN, END = '<!-- table: begin -->\n', '<!-- table: end -->\n'
+PAGE = Path(__file__).parent / 'RESULTS.md'
 HEAD = ('what', 'anchor', 'here', 'better')
 
 
 def write_page(results: dict[str, Any]) -> None:
-    """Replace what is between the marks of the page."""
-    before, _, rest = PAGE.read_text(encoding='utf-8').partition(BEGIN)
-    _, mark, after = rest.partition(END)
-    if not mark:
-        raise ValueError(f'expected {BEGIN!r} and {END!r} in {PAGE.name}')
-    PAGE.write_text(f'{before}{BEGIN}{markdown(results)}{END}{after}', encoding='utf-8')
+    """Write the page anew; nothing in it is written by hand."""
+    PAGE.write_text(markdown(results), encoding='utf-8')
 
 
 def summary(rows: Sequence[Row]) -> str:

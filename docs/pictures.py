@@ -39,6 +39,7 @@ def main(folder: Path) -> None:
 
     browser = Chromium(find_chromium())
     try:
+        browser.call('Emulation.setScrollbarsHidden', hidden=True)  # a picture has none: what was measured would move
         whole(browser, folder)
         animation(browser, folder / 'training.html')
         part(browser, folder / 'training.html', 1100, 'robotid.shown', 'body', OUT / 'design_page.png', height=1150)

@@ -25,6 +25,8 @@ def test_sphinx_builds_without_warnings(tmp_path: Path) -> None:
     source = tmp_path / 'docs'  # API pages are generated beside the sources
     shutil.copytree(ROOT / 'docs', source, ignore=shutil.ignore_patterns('_api', '_build', '__pycache__'))
     shutil.copy(ROOT / 'package.xml', tmp_path)
+    (tmp_path / 'benchmark').mkdir()
+    shutil.copy(ROOT / 'benchmark' / 'RESULTS.md', tmp_path / 'benchmark')
     out = tmp_path / 'html'
     # A plain theme: the navigation that furo writes into every page takes two thirds of a build.
     options = ['-b', 'html', '-W', '--keep-going', '-q', '-D', 'html_theme=basic']

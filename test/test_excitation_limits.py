@@ -313,6 +313,12 @@ def test_bad_geometry_files_are_refused(tmp_path, text, message):
         load_geometry(file)
 
 
+def test_a_link_that_is_fixed_to_the_base_is_a_frame():
+    link, placement = find_frame(ur10e(), 'base_link_inertia')  # in the URDF turned by pi about z
+    assert link == -1
+    np.testing.assert_allclose(placement, np.diag([-1.0, -1.0, 1.0, 1.0]), atol=1e-12)
+
+
 def test_a_frame_the_robot_does_not_have_is_named():
     with pytest.raises(ExcitationError, match=r"frame 'hand' is not one of the robot's; it has: .*wrist_3_link"):
         workspace_box(ur10e(), ['hand'], (0, 0, 0), ())

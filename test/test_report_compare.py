@@ -80,6 +80,16 @@ def test_a_load_and_less_friction_are_named(before: Result, same: Result, loaded
     np.testing.assert_allclose(lost, curves[0]['x'], atol=0.25)  # 1 N m s/rad, and what the noise makes of it
 
 
+def test_friction_curves_leave_out_what_depends_on_the_position() -> None:
+    model, data = moving_arm(0)
+    result = identify(data, model, friction='coulomb_viscous+spring')
+    curves = comparison_report([('May', result), ('June', result)]).figures[1].charts
+    for curve, values, scale in zip(curves, result.friction_values, result.friction.velocity_scale, strict=True):
+        speed = curve.traces[0]['x']
+        dry, viscous = values[:2]
+        np.testing.assert_allclose(curve.traces[1]['y'], dry * np.tanh(speed / scale) + viscous * speed, atol=1e-12)
+
+
 def test_one_comparison_in_a_hundred_of_equal_arms_raises_an_alarm() -> None:
     rng = np.random.default_rng(1)
     count, trials = 50, 4000

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from robotid_ros import __version__
 from robotid_ros.arrays import Array
 from robotid_ros.calibration.chain import MOTIONS, KinematicChain
 from robotid_ros.calibration.identifiability import Identifiable
@@ -26,7 +27,7 @@ from robotid_ros.calibration.problem import Problem
 from robotid_ros.calibration.solver import Fit
 from robotid_ros.calibration.validation import Accuracy, CrossValidation, HeldOut, accuracy
 from robotid_ros.errors import CalibrationError
-from robotid_ros.files import write_text
+from robotid_ros.files import file_hash, write_text
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import quaternion_of_rotation
@@ -292,6 +293,12 @@ class CalibrationResult:
             ],
         }
 
+    def to_yaml(self, files: Sequence[Path], settings: Mapping[str, Any]) -> str:
+        """Return the text of ``result.yaml``, with the version, the files and the settings that it was made with."""
+        hashes = {str(path): file_hash(path.expanduser()) for path in files}
+        provenance = {'version': __version__, 'files': hashes, 'settings': dict(settings)}
+        return str(yaml.safe_dump({**self.to_dict(), 'provenance': provenance}, sort_keys=False, width=120))
+
     def _accuracies(self) -> dict[str, Any]:
         result: dict[str, dict[str, Any]] = {'training': {'before': self.before, 'after': self.after}}
         if self.before_inliers is not None:
@@ -323,9 +330,11 @@ def _pose_dict(transform: Array) -> dict[str, list[float]]:
     }
 
 
-def write_result(result: CalibrationResult, folder: Path, provenance: dict[str, Any]) -> list[Path]:
+def write_result(
+    result: CalibrationResult, folder: Path, files: Sequence[Path], settings: Mapping[str, Any]
+) -> list[Path]:
     """Write result.yaml, residuals.csv and calibrated.yaml or calibrated.urdf into a folder; return their names."""
-    texts = {'result.yaml': yaml.safe_dump({**result.to_dict(), 'provenance': provenance}, sort_keys=False, width=120)}
+    texts = {'result.yaml': result.to_yaml(files, settings)}
     if isinstance(result.robot, DHTable):
         texts['calibrated.yaml'] = result.calibrated_table().to_yaml()
     elif result.robot.source is not None:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from robotid_ros import __version__
 from robotid_ros.arrays import Array
 from robotid_ros.calibration import (
     CalibrationConfig,
@@ -35,7 +34,7 @@ from robotid_ros.commands.terminal import progress_bar, report_table, save_yaml,
 from robotid_ros.errors import CalibrationError
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.preparation import clear_poses
-from robotid_ros.files import file_hash, output_folder, write_text
+from robotid_ros.files import output_folder, write_text
 from robotid_ros.model import RobotModel
 from robotid_ros.model.dh_table import DHTable, read_dh_file
 from robotid_ros.model.packaged import arm_file
@@ -166,12 +165,7 @@ def _calibrate(
         result = calibrate(robot, points, config, held_out=held_out, targets=targets, progress=progress)
     files = [path for path in (options.points, options.held_out, options.robot) if path is not None]
     others = {name: getattr(options, name) for name in ('length_unit', 'angle_unit', 'tool_point', 'tip')}
-    provenance = {
-        'version': __version__,
-        'files': {str(path): file_hash(path.expanduser()) for path in files},
-        'settings': config.to_dict() | others,
-    }
-    written = write_result(result, folder, provenance)
+    written = write_result(result, folder, files, config.to_dict() | others)
     if joints is not None:
         compensated = compensated_joints(result, joints)
         if not compensated.converged.all():

@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
-from robotid_ros import __version__
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.terminal import progress_bar, report_table, say_written, text_table
 from robotid_ros.errors import ExcitationError, IdentificationError
@@ -182,9 +180,7 @@ def _identify(options: argparse.Namespace, mission: Mission) -> int:
         forgetting=options.forgetting,
     )
     folder = output_folder(options.out)
-    content = result.to_dict()
-    content['provenance'] |= {'mission': mission.name, 'forgetting': options.forgetting, 'version': __version__}
-    write_text(folder / 'result.yaml', yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100))
+    write_text(folder / 'result.yaml', result.to_yaml(mission=mission.name, forgetting=options.forgetting))
     written = [folder / 'result.yaml']
     if not options.no_report and can_draw():
         truth = None if mission.target is None else mission.true_robot.body

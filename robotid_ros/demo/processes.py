@@ -167,10 +167,6 @@ class NodeGroup:
                 log.flush()
                 self._tails[name].append(line.rstrip())
 
-    def pids(self) -> dict[str, int]:
-        """Return the process number of each node."""
-        return {name: process.pid for name, process in self._processes.items()}
-
     def check(self) -> None:
         """Raise a NodeDiedError if a node has ended, with its name, how it ended and the last line it wrote."""
         for name, process in self._processes.items():

@@ -116,19 +116,12 @@ def random_positions(model: RobotModel, count: int, limits: JointLimits | None =
 
 def find_frame(model: RobotModel, name: str) -> tuple[int, Array]:
     """Return the moving link a frame is fixed to (-1 for the base), and its placement in that link."""
-    if name == model.base_name:
-        return -1, np.eye(4)
-    for k, link in enumerate(model.link_names):
-        if name == link:
-            return k, np.eye(4)
-    for k, group in enumerate(model.attached):
-        for attached in group:
-            if name == attached.name:
-                return k, attached.placement
+    frames = model.frames
+    if name in frames:
+        return frames[name]
     if name in ('tip', model.tip_name):
         return model.n - 1, model.tip
-    known = [model.base_name, *model.link_names, *(a.name for group in model.attached for a in group), 'tip']
-    raise ExcitationError(f"frame '{name}' is not one of the robot's; it has: {', '.join(dict.fromkeys(known))}")
+    raise ExcitationError(f"frame '{name}' is not one of the robot's; it has: {', '.join([*frames, 'tip'])}")
 
 
 def capsule_ends(model: RobotModel, capsule: Capsule, poses: Array) -> tuple[Array, Array]:

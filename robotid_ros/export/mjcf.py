@@ -23,9 +23,9 @@ from robotid_ros.export.identified import require_accepted
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters, transform_inertial_parameters
 from robotid_ros.model.kinematics import link_transforms
-from robotid_ros.model.transforms import nearest_rotation, quaternion_of_rotation
+from robotid_ros.model.transforms import nearest_rotation, rigid_transform
 from robotid_ros.model.urdf_edit import spelled
-from robotid_ros.simulation.mjcf import full_inertia, load_mujoco
+from robotid_ros.simulation.mjcf import body_lines, full_inertia, load_mujoco
 from robotid_ros.simulation.servo import Servo
 
 # Largest distance [m, or sine] of two descriptions of the same joint axis.
@@ -54,34 +54,25 @@ def mjcf_of(arm: RobotModel, servo: Servo | None = None) -> str:
         If a link has no mass, or a gain is negative.
     """
     require_accepted(arm, servo)
-    mass, com, tensor = split_inertial_parameters(arm.inertial)
+    joints = [_joint_numbers(arm, i) for i in range(arm.n)]
+    for numbers, ends in zip(joints, zip(arm.limits.lower, arm.limits.upper, strict=True), strict=True):
+        if np.isfinite(ends).all():
+            numbers['range'] = spelled(ends)
+    shapes = [
+        f'<geom type="capsule" fromto="0 0 0 {spelled(end)}" size="0.03" contype="0" conaffinity="0"/>'
+        if np.linalg.norm(end) > 0.02
+        else ''
+        for end in (*arm.placements[1:, :3, 3], arm.tip[:3, 3])
+    ]
     lines = [
         f'<mujoco model={quoteattr(arm.name)}>',
         '  <compiler angle="radian" autolimits="true"/>',
         f'  <option gravity="{spelled(arm.gravity)}"/>',
         '  <worldbody>',
+        *body_lines(arm, joints, shapes),
+        '  </worldbody>',
+        '  <actuator>',
     ]
-    for i, name in enumerate(arm.link_names):
-        place, limits, space = arm.placements[i], arm.limits, '  ' * (i + 2)
-        end = arm.placements[i + 1, :3, 3] if i + 1 < arm.n else arm.tip[:3, 3]
-        kind = 'slide' if arm.joint_types[i] == 'prismatic' else 'hinge'
-        orientation = spelled(quaternion_of_rotation(place[:3, :3]))
-        inertia = full_inertia(tensor[i])
-        numbers = {'axis': spelled(arm.axes[i]), **_joint_numbers(arm, i)}
-        if np.isfinite([limits.lower[i], limits.upper[i]]).all():
-            numbers['range'] = spelled([limits.lower[i], limits.upper[i]])
-        drive = ' '.join(f'{key}="{value}"' for key, value in numbers.items())
-        lines += [
-            f'{space}<body name={quoteattr(name)} pos="{spelled(place[:3, 3])}" quat="{orientation}">',
-            f'{space}  <inertial pos="{spelled(com[i])}" mass="{spelled(mass[i])}" fullinertia="{inertia}"/>',
-            f'{space}  <joint name={quoteattr(arm.joint_names[i])} type="{kind}" {drive}/>',
-        ]
-        if np.linalg.norm(end) > 0.02:
-            lines.append(
-                f'{space}  <geom type="capsule" fromto="0 0 0 {spelled(end)}" size="0.03" contype="0" conaffinity="0"/>'
-            )
-    lines += [f'{"  " * (i + 2)}</body>' for i in reversed(range(arm.n))]
-    lines += ['  </worldbody>', '  <actuator>']
     if servo is not None:
         lines += _servos(arm, servo)
     for joint, effort in zip(arm.joint_names, arm.limits.effort, strict=True) if servo is None else ():
@@ -160,7 +151,7 @@ def mjcf_with(arm: RobotModel, path: str | Path) -> str:
         raise ModelError(f'{path}: its joints are not where those of {arm.name} are at zero; give the MJCF of this arm')
     for k, (name, owner) in enumerate(zip(arm.joint_names, owners, strict=True)):
         body, joint = named[name]
-        frame = _frame(data.xpos[owner], data.xmat[owner].reshape(3, 3))
+        frame = rigid_transform(data.xmat[owner].reshape(3, 3), data.xpos[owner])
         relative = np.linalg.inv(frame) @ base @ links[k]
         moved = transform_inertial_parameters(arm.inertial[k], relative[:3, :3], relative[:3, 3])
         mass, com, tensor = split_inertial_parameters(moved)
@@ -192,12 +183,6 @@ def _attached(body: ElementTree.Element) -> Iterator[ElementTree.Element]:
             yield from _attached(child)
 
 
-def _frame(origin: Array, rotation: Array) -> Array:
-    result = np.eye(4)
-    result[:3, :3], result[:3, 3] = rotation, origin
-    return result
-
-
 def _alignment(arm: RobotModel, links: Array, axes: Array, anchors: Array) -> Array | None:
     """Return the arm's base frame in the file's world, from the joints' axes; None where they do not fit.
 
@@ -216,7 +201,7 @@ def _alignment(arm: RobotModel, links: Array, axes: Array, anchors: Array) -> Ar
         np.abs(axes - directions @ rotation.T).max(),
         np.abs(np.einsum('kij,kj->ki', across, gaps - shift)).max(),
     ]
-    return _frame(shift, rotation) if max(misses) < _SAME else None
+    return rigid_transform(rotation, shift) if max(misses) < _SAME else None
 
 
 def _across(offsets: Array, axes: Array) -> Array:

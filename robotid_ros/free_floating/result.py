@@ -13,6 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
+from robotid_ros import __version__
 from robotid_ros.arrays import Array
 from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.regression import ConvergenceHistory
@@ -107,6 +110,12 @@ class TargetIdentification:
             'reason': self.reason,
             'provenance': dict(self.provenance),
         }
+
+    def to_yaml(self, **made_with: Any) -> str:
+        """Return the text of ``result.yaml``, with what it was made with beside the version."""
+        content = self.to_dict()
+        content['provenance'] |= {**made_with, 'version': __version__}
+        return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100))
 
 
 def _with_deviation(body: RigidBody, deviation: Array) -> dict[str, Any]:

@@ -191,11 +191,6 @@ class FrictionModel:
         """Whether the torque depends on the position of the joint."""
         return any(term.needs_position for term in self.terms)
 
-    def without_position(self) -> 'FrictionModel':
-        """Return the model without the terms of the position; its linear parameters are the first of this model's."""
-        name = '+'.join(part for part in self.name.split('+') if part not in ('position', 'spring', 'ripple'))
-        return friction_model(name, velocity_scale=self.velocity_scale, presliding=self.presliding, lag=self.lag)
-
     def of_joint(self, joint: int) -> 'FrictionModel':
         """Return the model of one joint, with scalars in place of values per joint."""
 
@@ -322,6 +317,18 @@ class FrictionModel:
         k = len(self.linear_names)
         columns = self.columns(velocity, parameters[:, k:], load, position, slide, slip)
         return np.asarray(np.einsum('Nnk,nk->Nn', columns, parameters[:, :k]))
+
+    def torque_of_motion(self, velocity: Array, parameters: Array, load: Array | None = None) -> Array:
+        """Return the friction torque without springs and ripple, shape (N, n) [N m]: no position is needed.
+
+        Arguments as above.
+        """
+        if not self.needs_position:
+            return self.torque(velocity, parameters, load)
+        name = '+'.join(part for part in self.name.split('+') if part not in ('position', 'spring', 'ripple'))
+        moving = friction_model(name, velocity_scale=self.velocity_scale, presliding=self.presliding, lag=self.lag)
+        kept = [*range(len(moving.linear_names)), *range(len(self.linear_names), parameters.shape[1])]
+        return moving.torque(velocity, parameters[:, kept], load)
 
     def expression(
         self, velocity: Any, parameters: Sequence[Any], load: Any = None, position: Any = None, *, functions: Functions

@@ -105,12 +105,9 @@ class TorquePredictor:
 
         That of :meth:`friction_torque`, unless drives are coupled.
         """
-        friction, values = self.friction, self.result.friction_values
-        if position is None and friction.needs_position:
-            friction, whole = friction.without_position(), friction
-            kept = range(len(friction.linear_names))
-            values = values[:, [*kept, *range(len(whole.linear_names), values.shape[1])]]
-        return np.asarray(friction.torque(dq, values, load, position))
+        if position is None:
+            return self.friction.torque_of_motion(dq, self.result.friction_values, load)
+        return self.friction.torque(dq, self.result.friction_values, load, position)
 
     def torque(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Return the torque at the joints, shape (N, n) [N m]."""

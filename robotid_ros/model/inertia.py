@@ -21,6 +21,7 @@ that is, minus the product of inertia: Ixy = -integral(x y dm).
 import numpy as np
 
 from robotid_ros.arrays import Array
+from robotid_ros.model.transforms import rigid_transform
 
 INERTIAL_NAMES = ('Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz', 'mx', 'my', 'mz', 'm')
 INERTIAL_UNITS = ('kg*m^2',) * 6 + ('kg*m',) * 3 + ('kg',)
@@ -168,9 +169,7 @@ def transform_inertial_parameters(pi: Array, rotation: Array, translation: Array
     ndarray, shape (..., 10)
         In frame a.
     """
-    transform = np.eye(4)
-    transform[:3, :3] = rotation
-    transform[:3, 3] = translation
+    transform = rigid_transform(rotation, translation)
     return pseudo_inertia_parameters(transform @ pseudo_inertia(pi) @ transform.T)
 
 

@@ -174,8 +174,9 @@ class RobotModel:
     @property
     def frames(self) -> dict[str, tuple[int, Array]]:
         """Moving link that each link of the description is fixed to, -1 for the base, and its placement in that."""
+        own = {name: (k, np.eye(4)) for k, name in enumerate((self.base_name, *self.link_names), -1)}
         groups = enumerate((self.base_attached, *self.attached), -1)
-        return {link.name: (k, link.placement) for k, links in groups for link in links}
+        return {**own, **{link.name: (k, link.placement) for k, links in groups for link in links}}
 
     @property
     def has_coupled_drives(self) -> bool:

@@ -57,6 +57,13 @@ def translation(vector: Sequence[float] | Array) -> Array:
     return result
 
 
+def rigid_transform(rotation: Array, origin: Sequence[float] | Array) -> Array:
+    """Return the transform with a rotation, shape (3, 3), and an origin, shape (3,) [m]; shape (4, 4)."""
+    result = translation(origin)
+    result[:3, :3] = rotation
+    return result
+
+
 def rpy_rotation(roll: float, pitch: float, yaw: float) -> Array:
     """Return Rz(yaw) Ry(pitch) Rx(roll), URDF's convention, angles in rad, shape (4, 4)."""
     return rotation_z(yaw) @ rotation_y(pitch) @ rotation_x(roll)

@@ -27,13 +27,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from robotid_ros import __version__
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, IdentificationError, RobotIdError
@@ -177,15 +175,9 @@ class FloatingRecorder(Node):
         result = identify_target(
             mission.robot, measurement, estimator=config.estimator, noise=mission.noise, momentum=config.momentum
         )
-        content = result.to_dict()
-        content['provenance'] |= {
-            'mission': mission.name,
-            'recording': str(recordings[-1]),
-            'version': __version__,
-        }
         said = f'identified: {result.target.mass:.4g} +- {result.target_deviation[0]:.2g} kg'
         said = f'{said}; {result.reason}' if result.reason else said
-        return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100), said, result.usable
+        return result.to_yaml(mission=mission.name, recording=str(recordings[-1])), said, result.usable
 
 
 main = partial(run_node, FloatingRecorder)

@@ -22,7 +22,7 @@ from robotid_ros.errors import ExcitationError, MissingDependencyError
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.workspace import Capsule, box_capsules, cylinder_capsules, with_obstacles
 from robotid_ros.model import RobotModel
-from robotid_ros.model.transforms import rotation_of_quaternion
+from robotid_ros.model.transforms import rigid_transform, rotation_of_quaternion, translation
 from robotid_ros.nodes.runtime import call_service
 
 _KIND = 'moveit_msgs/srv/GetPlanningScene'
@@ -128,9 +128,7 @@ def _primitive(shape: Any, pose: Array, base: str, name: str) -> list[Capsule]:
 
 def _box_around(points: Array, pose: Array, base: str) -> list[Capsule]:
     low, high = points.min(axis=0), points.max(axis=0)
-    middle = np.eye(4)
-    middle[:3, 3] = (low + high) / 2.0
-    return box_capsules(base, pose @ middle, np.maximum(high - low, 1e-3).tolist())
+    return box_capsules(base, pose @ translation((low + high) / 2.0), np.maximum(high - low, 1e-3).tolist())
 
 
 def _frame(scene: Any, frame: str, base: str, name: str) -> Array:
@@ -159,9 +157,6 @@ def _inverse(matrix: Array) -> Array:
 def _matrix(pose: Any) -> Array:
     """Return the matrix of a Pose or a Transform, shape (4, 4)."""
     position, turn = (pose.position, pose.orientation) if isinstance(pose, Pose) else (pose.translation, pose.rotation)
-    matrix = np.eye(4)
     quaternion = np.array([turn.w, turn.x, turn.y, turn.z])
-    if np.any(quaternion):  # all zero is a pose that nobody set
-        matrix[:3, :3] = rotation_of_quaternion(quaternion)
-    matrix[:3, 3] = position.x, position.y, position.z
-    return matrix
+    rotation = rotation_of_quaternion(quaternion) if np.any(quaternion) else np.eye(3)  # zero: nobody set it
+    return rigid_transform(rotation, (position.x, position.y, position.z))

@@ -25,20 +25,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseStamped, Quaternion
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header, String
 
-from robotid_ros import __version__
 from robotid_ros.arrays import Array
 from robotid_ros.calibration import CalibrationConfig, append_points, calibrate, read_points
 from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
 from robotid_ros.calibration.result import calibrated_urdf
 from robotid_ros.errors import CalibrationError, DataError, MissingDependencyError, RobotIdError
-from robotid_ros.files import file_hash
 from robotid_ros.model import RobotModel
 from robotid_ros.nodes.messages import LATCHED, joint_state_values, publish, seconds, subscribe_to_published
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
@@ -201,13 +198,11 @@ class PoseRecorder(Node):
         path = Path(self._config.points_file).expanduser()
         result = calibrate(robot, read_points(path).for_joints(robot.joint_names), config, progress=progress)
         publish(self._calibrated, String(data=calibrated_urdf(result)))
-        provenance = {'version': __version__, 'files': {str(path): file_hash(path)}, 'settings': config.to_dict()}
         cross = result.cross_validation
         after, kind = (result.after, 'fitted to') if cross is None else (cross.after, 'cross-validated')
         said = f'calibrated from {len(result.points)} measurements: {1e3 * result.before.rms:.3g} mm before, '
         said += f'{1e3 * after.rms:.3g} mm after ({kind})'
-        content = {**result.to_dict(), 'provenance': provenance}
-        return yaml.safe_dump(content, sort_keys=False, width=120), said, result.usable
+        return result.to_yaml([path], config.to_dict()), said, result.usable
 
 
 def _tf_message() -> Any:

@@ -189,7 +189,7 @@ def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Fig
     speed = velocity_steps() * _FASTEST
     velocity = np.repeat(speed[:, None], len(first.joint_names), axis=1)
     torques = [
-        (name, result.friction.torque(velocity, result.friction_values, np.zeros_like(velocity), None))
+        (name, result.friction.torque_of_motion(velocity, result.friction_values, np.zeros_like(velocity)))
         for name, result in results
     ]
     before, after = torques[0][1], torques[-1][1]
@@ -208,7 +208,8 @@ def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Fig
     return Figure(
         name='friction',
         caption='Friction curves over each other',
-        reading='Without load. Where a joint never moved as fast as shown, its curve is an extrapolation.',
+        reading='Without load, springs and ripple. Where a joint never moved as fast as shown, its curve is an '
+        'extrapolation.',
         charts=tuple(charts),
     )
 

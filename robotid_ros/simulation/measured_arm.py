@@ -22,7 +22,7 @@ from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.kinematics import tip_transforms
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.model.transforms import quaternion_of_rotation, rotation_of_vector
+from robotid_ros.model.transforms import quaternion_of_rotation, rigid_transform, rotation_of_vector
 from robotid_ros.settings import Settings, setting
 
 LENGTH_ERROR, ANGLE_ERROR = 5.5e-4, 1.25e-3  # [m], [rad]; standard deviations of the example's errors
@@ -165,10 +165,8 @@ def _placed(
     nominal: DHTable | RobotModel, actual: DHTable | RobotModel, rng: np.random.Generator, *, known_frame: bool = False
 ) -> SimulatedArm:
     """Return an arm with an instrument and a target in random places."""
-    frame, tool = np.eye(4), np.eye(4)
+    frame = np.eye(4)
     if not known_frame:
-        frame[:3, :3] = rotation_of_vector(rng.normal(0.0, 2.0, 3))
-        frame[:3, 3] = rng.uniform(-3.0, 3.0, 3)
-    tool[:3, :3] = rotation_of_vector(rng.normal(0.0, 0.5, 3))
-    tool[:3, 3] = [0.06, -0.04, 0.11]
+        frame = rigid_transform(rotation_of_vector(rng.normal(0.0, 2.0, 3)), rng.uniform(-3.0, 3.0, 3))
+    tool = rigid_transform(rotation_of_vector(rng.normal(0.0, 0.5, 3)), [0.06, -0.04, 0.11])
     return SimulatedArm(nominal=nominal, actual=actual, frame=frame, tool=tool)

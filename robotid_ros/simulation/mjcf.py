@@ -13,6 +13,7 @@ MuJoCo's own URDF reader merges the links of fixed joints, re-orders joints and 
 written from what this package read.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
@@ -22,6 +23,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import MissingDependencyError, ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
+from robotid_ros.model.transforms import quaternion_of_rotation
 from robotid_ros.model.urdf_edit import spelled
 
 
@@ -57,27 +59,15 @@ def mjcf_of(model: RobotModel, *, time_step: float, floating: bool = False) -> s
     """
     if not np.array_equal(model.coupling, np.eye(model.n)):
         raise ModelError('coupled joints cannot be simulated: expected the identity as coupling matrix')
-    mass, com, inertia = split_inertial_parameters(model.inertial)
-    bodies: list[str] = []
+    for name, mass in zip(model.link_names, model.inertial[:, 9], strict=True):
+        if mass <= 0.0:
+            raise ModelError(f"link '{name}' has no mass and cannot be simulated; give it one in the URDF")
+    dry = {'solreffriction': f'{spelled(2.0 * time_step)} 1', 'solimpfriction': '0.9999 0.9999 0.001 0.5 1'}
+    bodies = ''.join(body_lines(model, [{'armature': spelled(inertia), **dry} for inertia in model.rotor_inertia]))
     gravity = np.zeros(3) if floating else model.gravity
     if floating:
-        heavy, middle, tensor = split_inertial_parameters(model.base_inertial)
-        bodies.append(
-            f'<body name={quoteattr(model.base_name)}><freejoint/><inertial pos="{spelled(middle)}" '
-            f'mass="{spelled(heavy)}" fullinertia="{full_inertia(tensor)}"/>'
-        )
-    for i, name in enumerate(model.link_names):
-        if mass[i] <= 0.0:
-            raise ModelError(f"link '{name}' has no mass and cannot be simulated; give it one in the URDF")
-        placement = model.placements[i]
-        kind = 'slide' if model.joint_types[i] == 'prismatic' else 'hinge'
-        bodies.append(
-            f'<body name={quoteattr(name)} pos="{spelled(placement[:3, 3])}" xyaxes="{spelled(placement[:3, :2].T)}">'
-            f'<joint name={quoteattr(model.joint_names[i])} type="{kind}" axis="{spelled(model.axes[i])}" '
-            f'armature="{spelled(model.rotor_inertia[i])}" solreffriction="{spelled(2.0 * time_step)} 1" '
-            f'solimpfriction="0.9999 0.9999 0.001 0.5 1"/>'
-            f'<inertial pos="{spelled(com[i])}" mass="{spelled(mass[i])}" fullinertia="{full_inertia(inertia[i])}"/>'
-        )
+        base = f'<body name={quoteattr(model.base_name)}><freejoint/>{_inertial(model.base_inertial)}'
+        bodies = f'{base}{bodies}</body>'
     return (
         f'<mujoco model={quoteattr(model.name)}>'
         '<compiler angle="radian" autolimits="false" balanceinertia="false"/>'
@@ -87,8 +77,40 @@ def mjcf_of(model: RobotModel, *, time_step: float, floating: bool = False) -> s
         # Damping is applied at the velocity of the instant; MuJoCo's implicit damping would
         # evaluate it half a step late.
         '<flag contact="disable" limit="disable" eulerdamp="disable" island="disable"/></option>'
-        f'<worldbody>{"".join(bodies)}{"</body>" * len(bodies)}</worldbody></mujoco>'
+        f'<worldbody>{bodies}</worldbody></mujoco>'
     )
+
+
+def body_lines(arm: RobotModel, joints: Sequence[Mapping[str, str]], shapes: Sequence[str] = ()) -> list[str]:
+    """Return the links of an arm as bodies, each within the one before, a line for each element.
+
+    Parameters
+    ----------
+    arm : RobotModel
+    joints : sequence of mapping, length n
+        Attributes of each joint beside its name, type and axis.
+    shapes : sequence of str, length n, optional
+        One more element of each body; none where it is empty.
+    """
+    lines: list[str] = []
+    for i, name in enumerate(arm.link_names):
+        place, space = arm.placements[i], '  ' * (i + 2)
+        kind = 'slide' if arm.joint_types[i] == 'prismatic' else 'hinge'
+        numbers = ' '.join(f'{key}="{value}"' for key, value in {'axis': spelled(arm.axes[i]), **joints[i]}.items())
+        orientation = spelled(quaternion_of_rotation(place[:3, :3]))
+        lines += [
+            f'{space}<body name={quoteattr(name)} pos="{spelled(place[:3, 3])}" quat="{orientation}">',
+            f'{space}  {_inertial(arm.inertial[i])}',
+            f'{space}  <joint name={quoteattr(arm.joint_names[i])} type="{kind}" {numbers}/>',
+        ]
+        if shapes and shapes[i]:
+            lines.append(f'{space}  {shapes[i]}')
+    return lines + [f'{"  " * (i + 2)}</body>' for i in reversed(range(arm.n))]
+
+
+def _inertial(parameters: Array) -> str:
+    mass, com, tensor = split_inertial_parameters(parameters)
+    return f'<inertial pos="{spelled(com)}" mass="{spelled(mass)}" fullinertia="{full_inertia(tensor)}"/>'
 
 
 def full_inertia(tensor: Array) -> str:
