@@ -39,7 +39,7 @@ _TO_PI = _UNITS.reshape(10, 16).T  # the derivative by pi from that by vec J
 _STEP = 0.1  # factor between two values of gamma
 _GAP = 1e-4  # of the misfit: a divergence that weighs less is only a barrier
 _LEAST = 1e-8  # of the misfit: smallest gamma that is tried
-_LEAST_USUAL = 1e-2  # smallest x0 of what must be positive [kg m^2, N m, N m s/rad]
+_LEAST_USUAL = 1e-3  # smallest x0 of what must be positive, of the value that alone would make the whole torque
 _RISE = 5e-5  # of the torque error, which the largest gamma may cause: as near to the best as a semidefinite program
 _DESCRIBED, _SIGNIFICANT = 1.0, 9.0
 """Beside a prior, gamma is that of one observation at most, and the misfit may rise by three standard deviations: with
@@ -94,6 +94,7 @@ class _Objective:
         rotor_inertia: Array,
         friction: FrictionModel | None,
         fitted: Array,
+        square: float,
     ) -> None:
         self.links = len(prior)
         b, p = grouping.shape
@@ -113,10 +114,11 @@ class _Objective:
         moments = np.maximum(rotor_inertia, prior[:, [0, 3, 5]].sum(axis=1))
         self.start[10 * self.links : p] = moments[: p - 10 * self.links]
         self.start[p:] = np.linalg.lstsq(change[b:, p:], fitted, rcond=None)[0]
-        self.start[self.positive] = np.maximum(self.start[self.positive], _LEAST_USUAL)
-        self.usual = self.start[self.positive]
         self.matrix = change.T @ matrix @ change
         self.vector = change.T @ vector
+        own = np.diag(self.matrix)[self.positive]
+        least = _LEAST_USUAL * np.sqrt(square / np.where(own > 0.0, own, square))
+        self.usual = self.start[self.positive] = np.maximum(self.start[self.positive], least)
         self.prior = pseudo_inertia(prior)
         self.prior_inverse = np.linalg.inv(self.prior)
         self.gradient_prior = self.prior_inverse.reshape(-1, 16) @ _TO_PI
@@ -212,10 +214,11 @@ def physical_parameters(
         The equations hold a prior already; the divergence then weighs as much as one observation, where that raises
         the misfit by no more than three standard deviations.
     """
-    free = np.linalg.lstsq(matrix, vector, rcond=1e-12)[0]
+    free = solve(matrix, vector, len(vector), None).parameters
     bounded = solve(matrix, vector, len(grouping), friction).parameters[len(grouping) :]
-    objective = _Objective(matrix, vector, grouping, believable_prior(model), model.rotor_inertia, friction, bounded)
     square = max(square, 1e-12)
+    prior = believable_prior(model)
+    objective = _Objective(matrix, vector, grouping, prior, model.rotor_inertia, friction, bounded, square)
     least = max(float(square - vector @ free), 1e-12 * square)
     x = objective.start
     total = 0

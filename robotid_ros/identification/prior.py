@@ -19,10 +19,11 @@ from robotid_ros.identification.stroke_friction import StrokeFriction
 from robotid_ros.model.inertia import pseudo_inertia, pseudo_inertia_parameters
 from robotid_ros.model.robot_model import RobotModel
 
-_FARTHEST = 10.0  # m, of a plausible centre of mass
+_FARTHEST = 10.0  # arm lengths, of a plausible centre of mass
 _MASS = 0.3  # relative deviation of a described mass: published descriptions of one arm differ by as much
-_UNKNOWN_MASS = 5.0  # kg, of a link of an arm of which no mass is known
-_SIZE = 0.1  # m, least extent of a link
+_UNKNOWN_MASS = 5.0  # kg, of a link of an arm of which no mass is known; evidence finds how much it counts
+_SIZE = 0.1  # arm lengths, least extent of a link
+_BALL = 0.01  # arm lengths, radius of the smallest body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +119,12 @@ def is_placeholder(model: RobotModel) -> bool:
     return bool(len(known) > 2 and (same_mass or same_inertia))
 
 
+def arm_length(model: RobotModel) -> float:
+    """Return the way from the first joint to the tip along all joints [m]; 1 where all of them meet in one point."""
+    steps = np.concatenate([model.placements[1:, :3, 3], model.tip[None, :3, 3]])
+    return float(np.linalg.norm(steps, axis=1).sum()) or 1.0
+
+
 def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Array]:
     """Return mean and standard deviation of an arm's standard parameters, shape (p,) each.
 
@@ -132,7 +139,7 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
     if silent:
         mass = np.full(model.n, _UNKNOWN_MASS)
     reach = np.linalg.norm(model.placements[:, :3, 3], axis=1)
-    extent = np.maximum(np.append(reach[1:], 0.0), _SIZE)
+    extent = np.maximum(np.append(reach[1:], 0.0), _SIZE * arm_length(model))
     if not silent:
         extent = np.maximum(extent, np.linalg.norm(inertial[:, 6:9], axis=1) / np.maximum(mass, 1e-9))
     share = 1.0 if silent else _MASS
@@ -171,29 +178,28 @@ def description_prior(model: RobotModel, base: BaseParameters, *, rotor_inertia:
 def believable_prior(model: RobotModel) -> Array:
     """Return the description's inertial parameters, corrected where they are not those of real bodies.
 
-    A mass below 1 % of the mean, or second moments below those of a ball of 1 cm radius, are raised
-    to that; a description without masses counts as links of 1 kg and 10 cm.
+    A mass below 1 % of the mean, or second moments below those of a ball whose radius is a hundredth of the arm's
+    length, are raised to that; a description without masses counts as links of 1 kg and a tenth of its length.
 
     Returns
     -------
     ndarray, shape (n, 10)
         With positive-definite pseudo-inertias.
     """
-    inertial = np.array(model.inertial)
+    inertial, length = np.array(model.inertial), arm_length(model)
     mean = float(np.mean(np.maximum(inertial[:, 9], 0.0)))
-    mean = mean if mean > 1e-6 else 0.0
+    least = 0.01 * mean if mean > 0.0 else 1.0
     result = np.empty_like(inertial)
     for k, pi in enumerate(inertial):
-        if mean <= 0.0 or pi[9] < 0.01 * mean:
-            pi = np.array([0.4, 0, 0, 0.4, 0, 0.4, 0, 0, 0, 1.0]) * max(0.01 * mean, 1e-3 if mean > 0.0 else 1.0)
-            pi[:6] *= 0.01 / 0.4
+        if pi[9] < least:
+            pi = least * np.array([*(_SIZE * length) ** 2 * np.array([1, 0, 0, 1, 0, 1]), 0, 0, 0, 1])
         mass = pi[9]
         centre = pi[6:9] / mass
-        centre = centre if np.linalg.norm(centre) < _FARTHEST else np.zeros(3)
+        centre = centre if np.linalg.norm(centre) < _FARTHEST * length else np.zeros(3)
         matrix = pseudo_inertia(np.concatenate([pi[:6], mass * centre, pi[9:]]))
         about = matrix[:3, :3] - mass * np.outer(centre, centre)
         values, vectors = np.linalg.eigh(about)
-        floor = mass * 0.2 * 0.01**2
+        floor = mass * 0.2 * (_BALL * length) ** 2
         about = (vectors * np.maximum(values, max(floor, 1e-3 * float(values.max())))) @ vectors.T
         matrix[:3, :3] = about + mass * np.outer(centre, centre)
         result[k] = pseudo_inertia_parameters(matrix)
