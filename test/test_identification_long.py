@@ -54,7 +54,7 @@ def test_a_long_recording_gives_the_torque_of_another_motion(long: Dataset, monk
     result = identify(long, ARM)
     assert result.usable, result.reason
     other = process_recording(recorded(2, 30.0))
-    time, q, dq, ddq = free_motion(2, 30.0, 500.0)
+    _, q, dq, ddq = free_motion(2, 30.0, 500.0)
     truth = pinocchio_torque(ARM, q, dq, ddq) + 0.8 * np.tanh(dq / 0.02) + 0.5 * dq
     predictor = TorquePredictor(ARM, result)
     error = predictor.metrics(predictor.prepared([other])).rmse
