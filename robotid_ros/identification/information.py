@@ -30,12 +30,14 @@ from scipy.linalg.lapack import dposv
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.friction import FrictionModel
+from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples
 
 _CHUNK = 2048  # samples whose regressor stays in the processor's cache
 _LONGEST_RUN = 10_000  # samples of a run that is filtered at once; its ends are a negligible part of it
 _KEEP_BYTES = 150e6  # so much of a regressor is kept, the rest is computed again for each pass
 _RANK_TOLERANCE = 1e-12
+_REWEIGHINGS, _SETTLED = 30, 1e-4  # most iterations of the joints' weights, about ten as a rule; their relative change
 
 
 class BaseRegressor(Protocol):
@@ -299,6 +301,42 @@ def non_negative(matrix: Array, vector: Array, bounded: BoolArray) -> Array:
             break
         fixed[strongest] = False
     return np.where(bounded, np.maximum(x, 0.0), x)
+
+
+def normal_equations_of(info: Information, precision: Array, prior: Prior | None) -> tuple[Array, Array]:
+    """Return normal matrix (P, P) and right-hand side (P,), with a prior where there is one."""
+    matrix, vector = info.normal(precision)
+    if prior is not None:
+        prior.add(matrix, vector)
+    return matrix, vector
+
+
+def solved(info: Information, precision: Array, friction: FrictionModel | None, prior: Prior | None = None) -> Array:
+    """Return the parameters (P,) that fit some Gram matrices best, with given weights of the joints."""
+    return quick_solve(*normal_equations_of(info, precision, prior), info.base, friction)
+
+
+def reweighted(
+    info: Information, friction: FrictionModel | None, precision: Array, prior: Prior | None = None
+) -> Array:
+    """Return the weights of the joints, shape (n,), that are the inverse variances of their residuals, by iteration.
+
+    Parameters
+    ----------
+    info : Information
+    friction : FrictionModel or None
+        Keeps the friction dissipative; None leaves it free.
+    precision : ndarray, shape (n,)
+        Weights to start from [1/(N m)^2].
+    prior : Prior, optional
+    """
+    for _ in range(_REWEIGHINGS):
+        updated = joint_precision(info, solved(info, precision, friction, prior))
+        settled = np.abs(np.log(updated / precision)).max() < _SETTLED
+        precision = updated
+        if settled:
+            break
+    return precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.friction import FrictionModel
-from robotid_ros.identification.information import Information, gather, joint_precision, quick_solve
+from robotid_ros.identification.information import Information, gather, reweighted, solved
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples
 
@@ -93,8 +93,7 @@ class Decision:
 _CHANCE = 0.16  # of a gain by chance that is taken for one: that of one standard error
 _WORTH = 0.1  # fall of L, a tenth of the error, below which a description is not contradicted
 _VELOCITY = 0.5  # weight of velocity beside position: the torque's larger part depends on position
-GROUPS = 10  # in which what is a fact about all states is judged: set-up, signals, friction
-REGIONS = 4  # in which parameters are judged: larger ones, where the arm has not been
+GROUPS = 10  # of states
 _MEANS = 10  # passes of the k-means
 _SLIGHT = 0.1  # of the largest spread of a joint: less counts as so much, so that noise of a parked joint is no motion
 
@@ -207,10 +206,6 @@ def groups(samples: Samples, count: int) -> IntArray:
     return np.asarray(np.unique(label, return_inverse=True)[1].reshape(-1))
 
 
-_REWEIGHINGS = 20
-_SETTLED = 1e-3  # relative change of the joints' weights
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
     """Gram matrices of a linear model in groups of states.
@@ -276,25 +271,13 @@ class Bench:
         """
         whole = self.total
         precision = np.ones(whole.n)
-        for _ in range(0 if equal else _REWEIGHINGS):
-            updated = joint_precision(whole, solved(whole, precision, friction, prior))
-            settled = np.abs(np.log(updated / precision)).max() < _SETTLED
-            precision = updated
-            if settled:
-                break
+        if not equal:
+            precision = reweighted(whole, friction, precision, prior)
         return (
             self.score(lambda info: solved(info, precision, friction, prior)),
             solved(whole, precision, friction, prior),
             precision,
         )
-
-
-def solved(info: Information, precision: Array, friction: FrictionModel | None, prior: Prior | None = None) -> Array:
-    """Return the parameters (P,) that fit some Gram matrices best, with given weights of the joints."""
-    matrix, vector = info.normal(precision)
-    if prior is not None:
-        prior.add(matrix, vector)
-    return quick_solve(matrix, vector, info.base, friction)
 
 
 def total(parts: Sequence[Information]) -> Information:

@@ -28,7 +28,8 @@ from robotid_ros.identification.information import (
     Solution,
     gather,
     joint_precision,
-    quick_solve,
+    normal_equations_of,
+    reweighted,
     solve,
 )
 from robotid_ros.identification.prior import Prior
@@ -44,7 +45,6 @@ _BIN = 0.04  # s, short against the periods of an arm's motion
 # (Pham and Gautier, 1991).
 _NEGLIGIBLE, _ESSENTIAL_RATIO = 0.1, 10.0
 _REWEIGHINGS = 30  # most iterations of weights; they usually settle in about ten
-_SETTLED = 1e-4  # relative change of the joints' weights
 _LOAD_PASSES = 25  # most iterations of the load; a few suffice unless friction is mostly load-dependent
 
 
@@ -128,48 +128,10 @@ class _Solver:
             load = self.rows.samples.target
         total = self.rows.information(friction, self.shape, load, weight)
         bounds = friction if self.dissipative else None
-        equal = self.estimator == 'ols'
-        solution, precision = weighted_solution(total, bounds, precision, equal=equal, prior=self.prior)
+        if self.estimator != 'ols':
+            precision = reweighted(total, bounds, precision, self.prior)
+        solution = solve(*normal_equations_of(total, precision, self.prior), total.base, bounds)
         return _State(precision, load, weight, solution, total)
-
-
-def weighted_solution(
-    info: Information,
-    friction: FrictionModel | None,
-    precision: Array,
-    *,
-    equal: bool = False,
-    prior: Prior | None = None,
-) -> tuple[Solution, Array]:
-    """Return the least-squares solution of some Gram matrices, and the weight of each joint.
-
-    Parameters
-    ----------
-    info : Information
-    friction : FrictionModel or None
-        Keeps the friction dissipative; None leaves it free.
-    precision : ndarray, shape (n,)
-        Weights to start from [1/(N m)^2].
-    equal : bool
-        Keep them; by default they become the inverse variances of the residuals, by iteration.
-    prior : Prior, optional
-    """
-    for _ in range(0 if equal else _REWEIGHINGS):
-        matrix, vector = _normal(info, precision, prior)
-        updated = joint_precision(info, quick_solve(matrix, vector, info.base, friction))
-        settled = np.abs(np.log(updated / precision)).max() < _SETTLED
-        precision = updated
-        if settled:
-            break
-    solution = solve(*_normal(info, precision, prior), info.base, friction)
-    return solution, precision
-
-
-def _normal(info: Information, precision: Array, prior: Prior | None) -> tuple[Array, Array]:
-    matrix, vector = info.normal(precision)
-    if prior is not None:
-        prior.add(matrix, vector)
-    return matrix, vector
 
 
 def _residual(rows: Rows, friction: FrictionModel, shape: Array, state: _State) -> Array:

@@ -29,7 +29,7 @@ from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import BaseRegressor, Rows, gather
 from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.prior import Prior, description_prior
-from robotid_ros.identification.samples import EXCERPTS, Samples, as_samples, seconds_of
+from robotid_ros.identification.samples import EXCERPTS, Samples, as_samples, redundant
 from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.identification.signal_choice import (
     choose_bandwidth,
@@ -241,6 +241,7 @@ def with_ripple(friction: FrictionModel, frequency: Array, limit: float) -> Fric
 
 
 _FEW, _FEWER = 6000, 3000  # samples by which linear terms, and shapes, are compared
+_MOST_SAMPLES = 60_000  # without redundant ones; of more, the choices look at stretches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,10 +366,13 @@ def choose_signals_and_model(
 
 
 def _some(datasets: Sequence[Dataset], cutoff: float | None) -> list[Dataset]:
-    """Return as much of long recordings as choices compare by, also with half of the usual cutoff [Hz]."""
-    cutoff = min(each.cutoff for each in datasets) if cutoff is None else cutoff
-    seconds, all_ = 2.0 * seconds_of(_FEW, cutoff), sum(len(each) / each.rate for each in datasets)
-    return [each.excerpts(seconds * len(each) / each.rate / all_, EXCERPTS) for each in datasets]
+    """Return as much of long recordings as choices are made by, with a cutoff [Hz] or as they are."""
+    whole = sum(len(each) / each.rate for each in datasets)
+    result = []
+    for each in datasets:
+        most = _MOST_SAMPLES * redundant(each.rate, each.cutoff if cutoff is None else cutoff)
+        result.append(each.excerpts(most / each.rate * (len(each) / each.rate / whole), EXCERPTS))
+    return result
 
 
 def _named(

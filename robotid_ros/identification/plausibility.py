@@ -19,8 +19,7 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.information import Rows, solve
-from robotid_ros.identification.least_squares import weighted_solution
+from robotid_ros.identification.information import Rows, reweighted, solve, solved
 from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.identification.samples import joint_columns
 from robotid_ros.identification.terms import PLAIN
@@ -282,8 +281,8 @@ def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
     samples = rows.samples
     friction = friction_model(PLAIN)
     info = rows.information(friction, np.zeros((samples.n, 0)), None)
-    found, _ = weighted_solution(info, None, np.ones(samples.n))
-    own = found.parameters[info.base :].reshape(samples.n, -1)
+    found = solved(info, reweighted(info, None, np.ones(samples.n)), None)
+    own = found[info.base :].reshape(samples.n, -1)
     columns = friction.columns(samples.dq, np.zeros((samples.n, 0)))
     power = np.mean(samples.dq * np.einsum('Nnk,nk->Nn', columns[:, :, :2], own[:, :2]), axis=0)
     drives = power < -_DRIVING * np.mean(np.abs(samples.dq * samples.target), axis=0)

@@ -247,11 +247,6 @@ def redundant(rate: float, cutoff: float, per_period: float = _PER_PERIOD) -> in
     return 1 if cutoff >= _FILTERED * rate else max(1, int(rate / (per_period * cutoff)))
 
 
-def seconds_of(count: int, cutoff: float) -> float:
-    """Return how long it takes to record that many :meth:`Samples.coarse` samples of a low-pass [Hz]."""
-    return count / (_PER_PERIOD * cutoff)
-
-
 def earlier(values: Array, step: float) -> Array:
     """Return evenly sampled values, shape (N, n), as they were so many steps before; the first where none were."""
     at = np.arange(len(values), dtype=np.float64)

@@ -31,7 +31,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.assembly import calibrated_urdf
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.information import Information, Rows, joint_precision, solve
+from robotid_ros.identification.information import Information, Rows, reweighted, solve
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import as_samples
 from robotid_ros.identification.selection import SelectionConfig
@@ -139,11 +139,8 @@ class RecursiveIdentifier:
         total = parts[0]
         for part in parts[1:]:
             total = total + part
-        precision = np.ones(total.n)
+        precision = reweighted(total, self.friction, np.ones(total.n))
         found = solve(*total.normal(precision), total.base, self.friction)
-        for _ in range(5):
-            precision = joint_precision(total, found.parameters)
-            found = solve(*total.normal(precision), total.base, self.friction)
         values = found.parameters[: total.base]
         std = np.sqrt(np.maximum(np.diag(found.inverse)[: total.base], 0.0))
         change = np.inf

@@ -25,8 +25,8 @@ from robotid_ros.identification.assembly import assemble, errors_in_motion, fit_
 from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import estimate
-from robotid_ros.identification.information import BaseRegressor, Rows
-from robotid_ros.identification.judge import GROUPS, REGIONS, Alternative, Bench, Decision, groups, solved
+from robotid_ros.identification.information import BaseRegressor, Rows, solved
+from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, groups
 from robotid_ros.identification.least_squares import least_squares, normal_equations
 from robotid_ros.identification.model_choice import (
     choose_signals_and_model,
@@ -65,11 +65,9 @@ from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
 _LOAD_PASSES = 3
-_HELD_OUT_SAMPLES = 4000  # by which a fit without validation is judged
 _OPEN = 100.0  # % of the torque on another motion: parameters that leave as much open as there is
 _STATES, _BEYOND, _LEAST_REACH = 400, 1.5, 0.1  # random states, of this times the range, at least so far [rad or m]
-_AT_REST_SAMPLES, _PLACES = 3000, 10  # samples, and groups of states, over which the error at rest is taken
-_ENOUGH = 3000  # samples, which take a tenth of a second
+_ENOUGH = 4000  # samples, by which what is fitted already is judged
 
 
 def _after(progress: Progress, first: str, share: float, text: str) -> None:
@@ -357,7 +355,7 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Ar
     """
     base = rows.base
     assert isinstance(base, BaseParameters)
-    samples = rows.samples.excerpts(_HELD_OUT_SAMPLES).with_bandwidth(fit.bandwidth)
+    samples = rows.samples.excerpts(_ENOUGH).with_bandwidth(fit.bandwidth)
     linear = len(fit.friction.linear_names)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = samples.friction_columns(fit.friction, fit.friction_parameters[:, linear:], rigid @ fit.base_values)
@@ -408,13 +406,13 @@ def error_at_rest(fit: TorqueFit, rows: Rows, drives: Array) -> tuple[Array, Arr
     the torque in the mean of each group of states. ``drives``, shape (n, n), are motors over joints; the torques are
     those of the joints.
     """
-    samples = rows.samples.thinned(_AT_REST_SAMPLES)
+    samples = rows.samples.thinned(_ENOUGH)
     still = np.zeros_like(samples.q)
     holding = np.einsum('mj,Nmb->Njb', drives, rows.base.regressor(samples.q, still, still), optimize=True)
     b = len(fit.base_values)
     left_open = np.einsum('Nnb,bc,Nnc->n', holding, fit.covariance[:b, :b], holding, optimize=True) / len(samples)
     torque = predicted_torque(rows.base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
-    missed, label = (samples.measured - torque) @ drives, groups(samples, _PLACES)
+    missed, label = (samples.measured - torque) @ drives, groups(samples, GROUPS)
     means = np.array([missed[label == k].mean(axis=0) for k in np.unique(label)])
     error = np.sqrt(np.maximum(left_open, 0.0) + np.mean(means**2, axis=0))
     return error, np.sqrt(np.mean((holding @ fit.base_values) ** 2, axis=0))
@@ -487,6 +485,6 @@ def first_answer(datasets: Sequence[Dataset], model: RobotModel, base: BaseRegre
     friction = friction_model('coulomb_viscous+offset')
     own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
-    score, _, _ = Bench.of(samples, groups(samples, REGIONS), rigid, own).linear(friction)
+    score, _, _ = Bench.of(samples, groups(samples, GROUPS), rigid, own).linear(friction)
     recorded = float(np.sum(samples.weight * samples.measured**2))
     return 100.0 * float(np.sqrt(score.squares.sum() / max(recorded, 1e-300)))

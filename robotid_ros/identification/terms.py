@@ -36,8 +36,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.friction import FrictionModel, friction_model
-from robotid_ros.identification.information import BaseRegressor, Information
-from robotid_ros.identification.judge import Bench, Score, solved
+from robotid_ros.identification.information import BaseRegressor, Information, solved
+from robotid_ros.identification.judge import Bench, Score
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.torque_fit import independent_share
