@@ -194,9 +194,18 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
         The arm as it stands and is driven.
     """
     stated = all(dataset.effort and 'unknown' not in dataset.effort for dataset in datasets)
-    beyond = _beyond_efforts(datasets, model)
+    share = _share_of_efforts(datasets, model)
+    beyond = ''
+    if len(share) and share.min() > _BEYOND:
+        beyond = (
+            f'the measured torque is {np.median(share):.2g} times the effort limits of the description: expected N m; is '
+            'it in mN m?'
+        )
     if is_placeholder(model):
-        return Size(beyond, '', () if stated else (_UNSTATED,))
+        told = (
+            f"; their root mean square is at most {100.0 * share.max():.2g} % of a joint's limit" if len(share) else ''
+        )
+        return Size(beyond, '', () if stated else (_UNSTATED + told,))
     beside = _beside_prior(datasets, model)
     if _weightless(datasets, model, *beside):
         return Size(_NO_GRAVITY, '', ())
@@ -224,18 +233,12 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     return Size(beyond, cause, check_motor_side(*beside, model.joint_names))
 
 
-def _beyond_efforts(datasets: Sequence[Dataset], model: RobotModel) -> str:
-    """Return a sentence where the torques of all joints are far beyond their effort limits; else nothing."""
+def _share_of_efforts(datasets: Sequence[Dataset], model: RobotModel) -> Array:
+    """Return the root mean squares of torques over the effort limits of the joints that have one."""
     effort = model.limits.effort
     torque = np.concatenate([d.tau[:, joint_columns(d, model)] for d in datasets])
     limited = (effort > 0.0) & np.isfinite(effort)
-    usual = np.sqrt(np.mean(torque**2, axis=0))
-    if not (limited.any() and (usual[limited] > _BEYOND * effort[limited]).all()):
-        return ''
-    return (
-        f'the measured torque is {np.median(usual[limited] / effort[limited]):.2g} times the effort limits of the '
-        'description: expected N m; is it in mN m?'
-    )
+    return np.asarray(np.sqrt(np.mean(torque[:, limited] ** 2, axis=0)) / effort[limited])
 
 
 def _weightless(
