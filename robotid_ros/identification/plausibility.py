@@ -198,8 +198,8 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     beyond = ''
     if len(share) and share.min() > _BEYOND:
         beyond = (
-            f'the measured torque is {np.median(share):.2g} times the effort limits of the description: expected N m; is '
-            'it in mN m?'
+            f'the measured torque is {np.median(share):.2g} times the effort limits of the description: expected N m; '
+            'is it in mN m?'
         )
     if is_placeholder(model):
         told = (
