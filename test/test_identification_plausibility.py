@@ -146,11 +146,11 @@ def test_known_parameters_do_not_make_a_torque_good_for_something() -> None:
 @pytest.mark.parametrize('share', [0.0, 0.1])
 @pytest.mark.parametrize('stays', [True, False])
 def test_a_model_that_loses_to_plain_least_squares_is_not_handed_out(share: float, stays: bool, seed: int) -> None:
-    """A spring, which the arm has still, or has no more, when it is judged."""
+    """A spring, which the arm has still when it is judged, or which pulls the other way by then."""
     model, motion, torque = measured(seed)
     _, other, judging = measured(seed + 20)
     spring = share * np.linalg.norm(torque, axis=0) / np.linalg.norm(motion[1], axis=0)
-    after = judging - spring * other[1] * stays
+    after = judging - spring * other[1] * (1.0 if stays else -1.0)
     result = identify(
         dataset(model, motion, torque - spring * motion[1]), model, validation=dataset(model, other, after)
     )
@@ -166,17 +166,18 @@ def test_a_model_that_loses_to_plain_least_squares_is_not_handed_out(share: floa
     elif stays:
         assert ours < 0.5 * plain
     else:
-        assert 1.02 * plain < ours < 1.2 * plain
+        assert 1.05 * plain < ours < 2.0 * plain
 
 
-def test_a_hundredth_of_the_error_or_of_the_torque_is_no_loss_to_plain_least_squares() -> None:
+def test_a_twentieth_of_the_error_or_a_hundredth_of_the_torque_is_no_loss_to_plain_least_squares() -> None:
     def left(percent: float) -> Metrics:
         return torque_metrics(('a', 'b'), np.full((10, 2), 100.0), np.full((10, 2), 100.0 - percent))
 
-    assert not beaten_by_plain(left(10.1), left(10.0))
-    assert '10.3 %' in beaten_by_plain(left(10.3), left(10.0))
-    assert not beaten_by_plain(left(0.4), left(0.1))
-    assert beaten_by_plain(left(0.6), left(0.1))
+    assert not beaten_by_plain(left(10.4), left(10.0))
+    assert '10.6 %' in beaten_by_plain(left(10.6), left(10.0))
+    assert not beaten_by_plain(left(0.9), left(0.1))
+    assert beaten_by_plain(left(1.1), left(0.1))
+    assert beaten_by_plain(left(3.4), left(3.2))
     assert not beaten_by_plain(left(1.0), left(2.0))
 
 

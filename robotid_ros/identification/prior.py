@@ -22,7 +22,7 @@ from robotid_ros.model.robot_model import RobotModel
 _FARTHEST = 10.0  # arm lengths, of a plausible centre of mass
 _MASS = 0.3  # relative deviation of a described mass: published descriptions of one arm differ by as much
 _UNKNOWN_MASS = 5.0  # kg, of a link of an arm of which no mass is known; evidence finds how much it counts
-_SIZE = 0.1  # arm lengths, least extent of a link
+_SIZE = 0.25  # arm lengths, least extent of a link: joints may meet in one point, bodies do not
 _BALL = 0.01  # arm lengths, radius of the smallest body
 
 
@@ -179,7 +179,7 @@ def believable_prior(model: RobotModel) -> Array:
     """Return the description's inertial parameters, corrected where they are not those of real bodies.
 
     A mass below 1 % of the mean, or second moments below those of a ball whose radius is a hundredth of the arm's
-    length, are raised to that; a description without masses counts as links of 1 kg and a tenth of its length.
+    length, are raised to that; a description without masses counts as links of 1 kg and a quarter of its length.
 
     Returns
     -------

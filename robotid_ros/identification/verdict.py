@@ -126,7 +126,7 @@ _FELT = 100.0  # % of the torque: a push as large as the arm's own torque
 _KNOWN = 10.0  # % of a parameter
 _STANDS_OUT = 4.0  # standard deviations
 _STILL = 0.03  # rad or m: the friction of a joint that moves less cannot be identified
-_BEATEN, _MATTERS = 0.2, 0.5  # of the plain fit's error, in squares: 2 % of it; and % of the torque
+_BEATEN, _MATTERS = 1.05, 1.0  # times the plain fit's error, and % of the torque beside it: less is chance
 
 
 _HINTS = {
@@ -276,7 +276,7 @@ def beaten_by_plain(metrics: Metrics, plain: Metrics) -> str:
 
     A model with more terms has to predict at least as well as the plain one, wherever it is judged,
 
-        E^2 - P^2 <= max(0.2 P, 0.5 %)^2,
+        E <= 1.05 P,   or   E^2 - P^2 <= (1 %)^2,
 
     with E and P the relative errors of both: else its terms do not hold there, however small its own error is.
 
@@ -288,7 +288,7 @@ def beaten_by_plain(metrics: Metrics, plain: Metrics) -> str:
         Of plain least squares, on the same.
     """
     error, least = metrics.relative_error_total, plain.relative_error_total
-    if error**2 - least**2 <= max(_BEATEN * least, _MATTERS) ** 2:
+    if error <= _BEATEN * least or error**2 - least**2 <= _MATTERS**2:
         return ''
     return (
         f'on the data that judge, the model leaves {error:.3g} % of the torque, and plain least squares {least:.3g} %: '
