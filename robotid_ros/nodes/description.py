@@ -11,11 +11,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from robotid_ros.errors import ModelError
+from robotid_ros.errors import ModelError, RobotIdError
 from robotid_ros.nodes.messages import LATCHED
 from robotid_ros.settings import Settings, setting
 
@@ -24,7 +25,7 @@ from robotid_ros.settings import Settings, setting
 class DescriptionConfig(Settings):
     """Where a node has its robot description from, and which part of that is the arm."""
 
-    error = ModelError
+    error: ClassVar[type[RobotIdError]] = ModelError
 
     urdf_file: str = setting('', 'URDF; empty: what is published on robot_description', read_only=True)
     base_link: str = setting('', 'Link at the start of the chain; empty: the root', read_only=True)
