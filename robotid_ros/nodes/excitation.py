@@ -54,6 +54,7 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.arm_driver import ArmDriver, ArmDriverConfig
 from robotid_ros.nodes.controller_link import ActionLinkConfig
+from robotid_ros.nodes.description import DescriptionConfig
 from robotid_ros.nodes.messages import LATCHED, publish
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.planning_scene import PlanningScene
@@ -63,7 +64,7 @@ from robotid_ros.nodes.start_checks import StartChecks, StartConfig
 from robotid_ros.nodes.status import Status
 from robotid_ros.nodes.surroundings import Claim
 from robotid_ros.progress import Progress
-from robotid_ros.settings import Settings, setting
+from robotid_ros.settings import setting
 
 _STATUS_PERIOD = 0.5
 _MOVED = 0.01
@@ -72,7 +73,7 @@ _LAST_WAIT = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExcitationNodeConfig(Settings):
+class ExcitationNodeConfig(DescriptionConfig):
     """What the node is told besides the settings of the design, the run and the driver."""
 
     error = ExcitationError
@@ -89,9 +90,6 @@ class ExcitationNodeConfig(Settings):
     preview_speed: float = setting(
         1.0, 'How fast ~/preview shows the motion before it is run; 1 is its own speed', range=(0.01, 20.0)
     )
-    urdf_file: str = setting('', 'URDF; empty: what is published on robot_description', read_only=True)
-    base_link: str = setting('', 'Link at the start of the chain; empty: the root', read_only=True)
-    tip_link: str = setting('', 'Link at the end of the chain; empty: the last one', read_only=True)
     planning_scene: str = setting(
         'get_planning_scene',
         "Service of MoveIt's planning scene; where it is in the graph, the scene's objects are obstacles of designs "
@@ -123,12 +121,7 @@ class ExcitationNode(Node):
         self._status = Status(self, LATCHED, self._values, 'no trajectory yet: call ~/design')
         self._driver = ArmDriver(self, self._status, self._worker, self._robot)
         self._checks = StartChecks(self, self._worker, self._driver.surroundings, self._robot)
-        if self._config.urdf_file:
-            self._take_description(self._config.urdf_file)
-        else:
-            self.create_subscription(
-                String, 'robot_description', lambda message: self._take_description(message.data), LATCHED
-            )
+        self._config.follow(self, self._take_description)
         design, start = partial(self._serve, 'design', self._design), partial(self._serve, 'start', self._start)
         # cancel is of a design or a run; what was recorded of it stays
         serve(self, design=design, start=start, stop=self._stop, cancel=self._stop)

@@ -85,14 +85,9 @@ class IdentificationNode(Node):
         self._watch = TorqueWatch(self)
         self.create_subscription(JointTrajectory, 'recorder/averaged', self._on_averaged, LATCHED)
         self.create_subscription(JointTrajectory, 'recorder/friction', self._on_friction, LATCHED)
-        if self._config.urdf_file:
-            self._take_description(self._config.urdf_file)
-            if self._session is None and not self._missing:
-                raise ModelError(self._status.text)
-        else:
-            self.create_subscription(
-                String, 'robot_description', lambda message: self._take_description(message.data), LATCHED
-            )
+        self._config.follow(self, self._take_description)
+        if self._config.urdf_file and self._session is None and not self._missing:
+            raise ModelError(self._status.text)
         self._stop = self.create_client(Trigger, 'excitation/stop', callback_group=ReentrantCallbackGroup())
         serve(self, clear=self._clear, generate=self._generate)
         if self._config.wrench_result:

@@ -12,18 +12,16 @@
 from dataclasses import dataclass
 
 from robotid_ros.errors import IdentificationError
-from robotid_ros.settings import Settings, setting
+from robotid_ros.nodes.description import DescriptionConfig
+from robotid_ros.settings import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdentificationNodeConfig(Settings):
+class IdentificationNodeConfig(DescriptionConfig):
     """What the node is told besides the settings of the identification."""
 
     error = IdentificationError
 
-    urdf_file: str = setting('', 'URDF; empty: what is published on robot_description', read_only=True)
-    base_link: str = setting('', 'Link at the start of the chain; empty: the root', read_only=True)
-    tip_link: str = setting('', 'Link at the end of the chain; empty: the last one', read_only=True)
     recordings: tuple[str, ...] = setting(
         (),
         'Folders whose recordings, at any depth, are taken at the start and at ~/identify, so that a restart loses '
