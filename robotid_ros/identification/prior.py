@@ -22,7 +22,7 @@ from robotid_ros.model.robot_model import RobotModel
 _FARTHEST = 10.0  # arm lengths, of a plausible centre of mass
 _MASS = 0.3  # relative deviation of a described mass: published descriptions of one arm differ by as much
 _UNKNOWN_MASS = 5.0  # kg, of a link of an arm of which no mass is known; evidence finds how much it counts
-_SIZE = 0.25  # arm lengths, least extent of a link: joints may meet in one point, bodies do not
+_SIZE = 0.1  # m, least extent of a link: joints may meet in one point, bodies do not
 _BALL = 0.01  # arm lengths, radius of the smallest body
 
 
@@ -139,7 +139,7 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
     if silent:
         mass = np.full(model.n, _UNKNOWN_MASS)
     reach = np.linalg.norm(model.placements[:, :3, 3], axis=1)
-    extent = np.maximum(np.append(reach[1:], 0.0), _SIZE * arm_length(model))
+    extent = np.maximum(np.append(reach[1:], 0.0), _SIZE)
     if not silent:
         extent = np.maximum(extent, np.linalg.norm(inertial[:, 6:9], axis=1) / np.maximum(mass, 1e-9))
     share = 1.0 if silent else _MASS
@@ -179,7 +179,7 @@ def believable_prior(model: RobotModel) -> Array:
     """Return the description's inertial parameters, corrected where they are not those of real bodies.
 
     A mass below 1 % of the mean, or second moments below those of a ball whose radius is a hundredth of the arm's
-    length, are raised to that; a description without masses counts as links of 1 kg and a quarter of its length.
+    length, are raised to that; a description without masses counts as links of 1 kg and 10 cm.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def believable_prior(model: RobotModel) -> Array:
     result = np.empty_like(inertial)
     for k, pi in enumerate(inertial):
         if pi[9] < least:
-            pi = least * np.array([*(_SIZE * length) ** 2 * np.array([1, 0, 0, 1, 0, 1]), 0, 0, 0, 1])
+            pi = least * np.array([*_SIZE**2 * np.array([1, 0, 0, 1, 0, 1]), 0, 0, 0, 1])
         mass = pi[9]
         centre = pi[6:9] / mass
         centre = centre if np.linalg.norm(centre) < _FARTHEST * length else np.zeros(3)
