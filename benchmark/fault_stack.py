@@ -516,7 +516,7 @@ def _recover(stack: Stack, name: str) -> None:
             stack.set('/simulated_arm', controller_active=True)
     if 'use_sim_time' in name:
         stack.set('/excitation', use_sim_time=False)
-    if name == 'the recorder is killed':
+    if name.startswith('the recorder is killed'):  # a row begun again has more to its name
         stack.processes['recorder'].wait(timeout=20.0)
         stack.start_recorder()
     if name.startswith('SIG'):
