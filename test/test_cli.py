@@ -198,6 +198,15 @@ def test_a_recording_with_another_excitation_validates(files: dict[str, str], tm
     assert result['metrics']['validation']['samples'] == 70
 
 
+def test_a_configuration_that_is_shipped_goes_by_the_name_of_its_arm(tmp_path: Path) -> None:
+    """It keeps the shoulder above the table, from -2.9 to -0.25 rad, where the URDF lets it turn round."""
+    words = ['calibrate', '--robot', 'ur10e', '--config', 'ur10e', '--select-poses', '12', '--out', str(tmp_path)]
+    assert main(words) == 0
+    poses = np.genfromtxt(tmp_path / 'poses.csv', delimiter=',', skip_header=1)
+    assert poses.shape == (12, 6)
+    assert -2.9 <= poses[:, 1].min() < poses[:, 1].max() <= -0.25
+
+
 def test_a_dh_table_takes_the_gravity_of_the_configuration(tmp_path: Path) -> None:
     table, row = tmp_path / 'dh.yaml', '{name: j, theta: 0, d: 0.1, a: 0.2, alpha: 0}'
     wall = RobotConfig(joints=('j',), gravity=(9.81, 0.0, 0.0))

@@ -13,10 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from excitation_helpers import UR10E, planar_arm
+from excitation_helpers import UR10E, limits, planar_arm
 
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig
+from robotid_ros.excitation.pose_tour import pose_tour
 from robotid_ros.excitation.preparation import clear_pose, reference_check
 from robotid_ros.excitation.reference import Move, Rest, approach
 from robotid_ros.excitation.workspace import ground_clearance, random_positions, skeleton
@@ -89,3 +90,18 @@ def test_the_way_to_the_start_goes_round_what_is_in_the_straight_way():
 def _clear_poses(model, check, count):
     poses = random_positions(model, 400)
     return np.array([q for q in poses if check.excess(Rest(position=q, duration=0.1)) <= -0.2][:count])
+
+
+def test_a_tour_goes_on_to_the_nearest_pose_and_comes_back_to_one_that_was_out_of_reach():
+    arm = planar_arm(2).with_inertial(planar_arm(2).inertial, limits=limits(2, position=4.0))
+    box = {'workspace_lower': (-9.0, -9.0, -0.1), 'workspace_upper': (9.0, 9.0, 9.0)}
+    check = reference_check(arm, ExcitationConfig(workspace_frames=('tip',), **box))
+    # The far end is at 0.4 sin(q1) + 0.4 sin(q1 + q2) [m]. Turning the second joint alone from 0 to -3.3 rad leads it
+    # to -0.28 m where the first is at 0.3, and nowhere below zero where that is at 1.6.
+    low, high, near, under = [0.3, -3.3], [1.6, -3.3], [1.6, 0.2], [-1.0, 0.0]
+    tour = pose_tour(np.array([1.6, 0.0]), np.array([low, under, high, near]), check, velocity=1.0, dwell=2.0)
+    np.testing.assert_array_equal(tour.poses, [near, high, low])
+    (reason,) = tour.skipped
+    assert 'the straight way to pose 2' in reason
+    rests = [part.duration for part in tour.reference.parts if isinstance(part, Rest)]
+    assert rests == [2.0] * 3

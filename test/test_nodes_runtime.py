@@ -11,7 +11,10 @@
 
 import os
 import signal
+import subprocess
+import sys
 import textwrap
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -179,3 +182,17 @@ def test_a_robot_configuration_file_is_a_parameter_file(scripts, tmp_path) -> No
         p.wait_for_line('config')
         assert "joints=('j1', 'j2'), effort={'j1': 'current', 'j2': 'torque'}" in p.output
         assert "limits={'velocity': {'j1': 2.0, 'j2': 1.5}}" in p.output
+
+
+@pytest.mark.skipif(not find_spec('rclpy.qos_event'), reason='this rclpy no longer has the old name')
+def test_the_events_of_a_subscription_are_found_by_their_name_on_humble() -> None:
+    """Where rclpy has no ``event_handler``: before, no excitation node started there."""
+    code = """
+        import sys, warnings
+        warnings.simplefilter('ignore')
+        import rclpy.node, rclpy.qos_event
+        sys.modules['rclpy.event_handler'] = None
+        from robotid_ros.nodes import surroundings
+        assert surroundings.SubscriptionEventCallbacks is rclpy.qos_event.SubscriptionEventCallbacks
+    """
+    subprocess.run([sys.executable, '-c', textwrap.dedent(code)], check=True)

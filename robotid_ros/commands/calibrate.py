@@ -63,7 +63,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--out', required=True, metavar='DIR', help='folder for the results, made if needed')
     add('--held-out', type=Path, metavar='POINTS.csv', help='measurements kept apart, for the accuracy alone')
     add('--tip', metavar='LINK', help="end of a URDF's chain; by default that of the longest, before a gripper")
-    add('--config', metavar='YAML', help='robot configuration of a URDF: limits, mount, and what poses stay clear of')
+    add('--config', metavar='YAML', help='robot configuration, or name of a packaged arm: limits, mount, obstacles')
 
     add = parser.add_argument_group('units of the points files').add_argument
     add('--length-unit', choices=tuple(LENGTH_UNITS), default='m', help='default: m')

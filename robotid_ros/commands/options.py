@@ -24,7 +24,7 @@ from robotid_ros.errors import DataError, ModelError
 from robotid_ros.excitation.design import load_excitation
 from robotid_ros.model import STANDARD_GRAVITY, RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
-from robotid_ros.model.packaged import arm_file, packaged_arms
+from robotid_ros.model.packaged import arm_file, config_file, packaged_arms
 from robotid_ros.model.robot_config import configured_arm
 
 
@@ -42,12 +42,14 @@ def add_robot_arguments(parser: argparse.ArgumentParser, *, required: bool = Tru
     parser.add_argument(
         '--joints', nargs='+', metavar='JOINT', help='these joints only; the others must have stood still at zero'
     )
-    parser.add_argument('--config', metavar='YAML', help='robot configuration: limits, meaning of effort, motor data')
+    parser.add_argument(
+        '--config', metavar='YAML', help='robot configuration, or name of a packaged arm: limits, effort, motor data'
+    )
 
 
 def load_config(options: argparse.Namespace) -> RobotConfig | None:
     """Return the robot configuration of ``--config``, or None where none was given."""
-    return None if options.config is None else RobotConfig.from_yaml(options.config)
+    return None if options.config is None else RobotConfig.from_yaml(config_file(options.config))
 
 
 def _gravity(table: Array, config: RobotConfig, path: Path, config_path: str) -> Array:

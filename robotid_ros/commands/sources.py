@@ -24,6 +24,7 @@ from robotid_ros.data.readers import recorded_joints, recordings_in
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.model.packaged import config_file
 from robotid_ros.model.robot_config import configured_arm
 
 COLUMNS = 'as the columns of CSV say: effort a torque [N m or N], current [A] by torque constants'
@@ -138,7 +139,7 @@ def by_purpose(
 def configuration(options: argparse.Namespace, told: dict[Path, Context]) -> tuple[RobotConfig | None, str]:
     """Return the robot configuration of ``--config``, or of the recordings, and where it was found."""
     if options.config is not None:
-        return RobotConfig.from_yaml(options.config), f': --config {options.config}'
+        return RobotConfig.from_yaml(config_file(options.config)), f': --config {options.config}'
     if not any(context.robot for context in told.values()):
         return None, ': no recording has a robot configuration, and no --config was given'
     path, context = _one('robot', told, '--config')

@@ -40,7 +40,7 @@ class PoseTour:
     poses : ndarray, shape (K, n)
         Those that are visited [rad or m].
     skipped : tuple of str
-        For each pose that is not visited, the limit that the way to it breaks.
+        For each pose that is not visited, the limit that the way to it from the last one breaks.
     """
 
     reference: Chain
@@ -49,25 +49,32 @@ class PoseTour:
 
 
 def pose_tour(start: Array, poses: Array, check: ReferenceCheck, *, velocity: float, dwell: float) -> PoseTour:
-    """Plan a tour in the order given; a pose is skipped where the straight way to it breaks a limit.
+    """Plan a tour: straight, each time, to the nearest pose left whose way breaks no limit.
 
-    The start is where the arm stands, shape (n,), the poses have the shape (K, n) [rad or m]. No joint moves faster
-    than ``velocity``; the arm rests ``dwell`` [s] at each pose. Refused where no pose can be reached.
+    A pose that cannot be reached from one place waits for another. The start is where the arm stands, shape (n,), the
+    poses have the shape (K, n) [rad or m]. No joint moves faster than ``velocity``; the arm rests ``dwell`` [s] at each
+    pose. Refused where no pose can be reached.
     """
     parts: list[Reference] = []
     visited: list[Array] = []
     skipped: list[str] = []
-    at = start
-    for k, goal in enumerate(poses):
-        move = Move(start=at, goal=goal, duration=move_duration(at, goal, check.limits, velocity))
-        try:
-            check.require(move, f'the straight way to pose {k + 1}')
-        except ExcitationError as cause:
-            skipped.append(str(cause))
-            continue
-        parts += [move, Rest(position=goal, duration=dwell)]
-        visited.append(goal)
-        at = goal
+    at, left = start, dict(enumerate(poses, start=1))
+    while left:
+        ways = [(move_duration(at, goal, check.limits, velocity), k) for k, goal in left.items()]
+        skipped = []
+        for duration, k in sorted(ways):
+            way = Move(start=at, goal=left[k], duration=duration)
+            try:
+                check.require(way, f'the straight way to pose {k}')
+            except ExcitationError as cause:
+                skipped.append(str(cause))
+                continue
+            at = left.pop(k)
+            parts += [way, Rest(position=at, duration=dwell)]
+            visited.append(at)
+            break
+        else:
+            break
     if not parts:
         raise ExcitationError('no pose can be reached: ' + (skipped[0] if skipped else 'the file has none'))
     return PoseTour(reference=Chain(parts=tuple(parts)), poses=np.array(visited), skipped=tuple(skipped))

@@ -39,6 +39,12 @@ def arm_file(robot: str | Path) -> Path:
     )
 
 
+def config_file(config: str | Path) -> Path:
+    """Return the file of a robot configuration given as a path, or as the name of a packaged arm."""
+    path = Path(config).expanduser()
+    return packaged_folder() / f'{config}.yaml' if not path.exists() and str(config) in packaged_arms() else path
+
+
 def arm_description(robot: str | Path) -> str:
     """Return the text of an arm's URDF, given like in :func:`arm_file`; refuse what is not XML."""
     text = read_urdf_text(arm_file(robot)).lstrip('\ufeff')

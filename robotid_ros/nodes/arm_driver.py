@@ -331,8 +331,8 @@ class ArmDriver:
         sees = self.state.problem if run.unseen else ''
         breaks = f'the stop breaks a limit: {run.breaks}' if run.breaks else ''
         mode = self.surroundings.mode_problem()  # what ended a run early may be told only now
-        mode = '' if mode == run.reason else mode
-        return '; '.join(filter(None, (run.reason, remark, sees, mode, *self._after, breaks)))
+        # What ended the run may be told by two.
+        return '; '.join(dict.fromkeys(filter(None, (run.reason, remark, sees, mode, *self._after, breaks))))
 
     @staticmethod
     def _level(run: Supervisor) -> bytes:

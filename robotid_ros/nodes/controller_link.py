@@ -335,6 +335,7 @@ class _Goal:
     handle: Any = None  # once it is accepted
     refused: bool = False
     ended: bool = False
+    held: bool = False  # by the controller, which ended it outside a tolerance
     outcome: str = ''  # what was wrong with its end
     told: bool = False  # fault() has reported its refusal or its end
 
@@ -393,8 +394,16 @@ class ActionLink:
         self._send(message, stop=False)
 
     def stop(self, message: JointTrajectory) -> None:
-        """Send the way to rest as a goal; if the controller refuses it, cancel the one it follows."""
-        self._send(message, stop=True)
+        """Send the way to rest as a goal; if the controller refuses it, cancel the one it follows.
+
+        A controller that ended the last goal by itself holds the arm, which may press on something: the way to rest
+        would lead it on. It is sent where the arm moves all the same, and this is called again.
+        """
+        last = self._sent
+        if last is not None and last.held:
+            last.held = False
+        else:
+            self._send(message, stop=True)
 
     def _send(self, message: JointTrajectory, *, stop: bool) -> None:
         config = self._config
@@ -444,8 +453,8 @@ class ActionLink:
     def _on_result(self, goal: _Goal, answer: Future) -> None:
         response = answer.result()
         goal.ended, goal.outcome = True, outcome(response.status, response.result)
-        if goal is not self._sent and response.result.error_code in (-4, -5):  # outside a tolerance
-            # The goal ended by itself, before the next one could take its place.
+        goal.held = response.result.error_code in (-4, -5)  # outside a tolerance
+        if goal.held and goal is not self._sent:  # before the next one could take its place
             self._problem = goal.outcome
 
     def fault(self) -> str | None:
@@ -455,6 +464,8 @@ class ActionLink:
             return None
         if goal.refused:
             goal.told = True
+            if goal.stop:
+                return 'the controller refused to be led to rest: what it followed was cancelled'
             return 'the controller refuses the trajectory; its log says why'
         if goal.ended:
             goal.told = True
@@ -479,10 +490,8 @@ class ActionLink:
             return ''
         if goal.told:
             problem = ''
-        elif goal.refused:
-            problem = 'the controller refused to be led to rest: what it followed was cancelled'
-        elif goal.ended:
-            problem = goal.outcome
+        elif goal.refused or goal.ended:
+            problem = self.fault() or ''
         elif waited < self._config.goal_time_tolerance + self._config.feedback_timeout:
             return None
         else:

@@ -17,7 +17,6 @@ from typing import Any
 from uuid import uuid4
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile
 from rclpy.topic_endpoint_info import TopicEndpointInfo
@@ -26,6 +25,11 @@ from std_msgs.msg import Bool, Float64, String
 from robotid_ros.errors import ExcitationError
 from robotid_ros.execution.sight import Sight
 from robotid_ros.nodes.messages import ALIVE, LATCHED, node_names, publish
+
+try:
+    from rclpy.event_handler import SubscriptionEventCallbacks
+except ImportError:  # its name on Humble
+    from rclpy.qos_event import SubscriptionEventCallbacks
 
 _EVERY_CLAIM = QoSProfile(history=HistoryPolicy.KEEP_ALL, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """A reader that keeps the last one only would keep its own node's, and lose that of the node that was here before."""
