@@ -113,3 +113,16 @@ def test_a_velocity_that_agreed_is_a_witness():
 def test_silence_is_told_apart_from_never_having_heard():
     assert 'no joint state has come yet' in Belief(NAMES, FASTEST).silence(5.0, 0.5)
     assert seen(lambda t: 0.0, until=1.0)[0].silence(51.6, 0.5).startswith('no joint state for 0.60 s (allowed: 0.5 s)')
+
+
+def test_a_reading_that_is_not_newer_than_others_tells_nothing():
+    """Messages that are repeated or shuffled are no jump of the arm, and no reason to forget what was seen."""
+    belief = Belief(NAMES, FASTEST)
+    for k in range(100):
+        time = 0.01 * k
+        for back in (0.0, 0.0, 0.05, 0.3):
+            told = np.array([2.0 * (time - back), 0.0])
+            assert belief.receive(told, None, time - back, 50.0 + time) is None
+        assert belief.time == time
+        np.testing.assert_allclose(belief.motion.position, [2.0 * time, 0.0], atol=1e-12)
+    assert belief.motion.velocity[0] == pytest.approx(2.0)

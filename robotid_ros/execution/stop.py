@@ -36,7 +36,8 @@ _MARGIN = 0.01
 _SHORTEST = 0.2
 """Somebody else may have set an arm at rest in motion while the message was on its way: this bears that [s]."""
 _IN_ANY_CASE = 1.0
-"""So long any stop may take [s], for an end that is better than that of the quickest."""
+"""So long any stop may take [s], for an end that is better than that of the quickest: 1.3 s from the decision to rest,
+less 0.1 s of latency, and what a drive lags."""
 _STILL_ACCELERATES = 3.0 / np.sqrt(2.0)
 """Least T in |v| / a_max that brings a joint to rest within a_max whatever its acceleration is, up to a_max."""
 _FINER = 1.1
@@ -134,14 +135,14 @@ def plan_stop(
         bounds = [np.where(path.along, bound, other) for bound, other in zip(inside, wanted[0][1], strict=True)]
         wanted.insert(0, (np.where(path.along, path.ahead(0.5 * times), wanted[0][0]), bounds))
     if goal is not None:
-        wanted.insert(0, (np.broadcast_to(goal, straight.shape), [np.broadcast_to(bound, straight.shape) for bound in inside]))
-    moves: dict[tuple[float, ...], MoveToRest] = {}
+        wanted.insert(0, (goal + 0.0 * straight, list(inside)))
+    distinct: dict[tuple[float, ...], MoveToRest] = {}
     for ends, bounds in wanted:
         if back_to is not None:
             bounds = [np.where(np.isfinite(back_to), back_to, bound) for bound in bounds]
         for move in _moves(first, times, np.clip(ends, *bounds), bounds, admissible):
-            moves.setdefault((move.duration, *move.goal.tolist()), move)
-    moves = sorted(moves.values(), key=lambda move: move.duration)  # stable: along the path before straight ahead
+            distinct.setdefault((move.duration, *move.goal.tolist()), move)
+    moves = sorted(distinct.values(), key=lambda move: move.duration)  # stable: along the path before straight ahead
     added: list[Array] = []
     for move in moves:  # one by one: mostly the first one does
         added.append(_added(check, move, starts[:_MEASURED]))
@@ -196,15 +197,15 @@ def _admissible_ends(
     parts = np.array([time * speed, time**2 * gain])
     even = position + np.tensordot(_EVEN[0], parts, 1)
     fastest, hardest = time * np.maximum(velocity, np.abs(speed)), time**2 * np.maximum(braking, np.abs(gain))
-    low, high = [], []
+    lows, highs = [], []
     for (own, slope), most in zip(_LOOKED_AT, (fastest, hardest), strict=True):
         motion, slope = np.tensordot(own, parts, 1), slope[:, None, None, None]
         if most is fastest:  # a joint that still accelerates gets faster first
             most = np.maximum(most, np.abs(motion).max(axis=0))
         middle, reach = -motion / slope, most * (1.0 + _ROUND_OFF) / np.abs(slope)
-        low.append((middle - reach).max(axis=0))
-        high.append((middle + reach).min(axis=0))
-    low, high = even + np.maximum(*low), even + np.minimum(*high)
+        lows.append((middle - reach).max(axis=0))
+        highs.append((middle + reach).min(axis=0))
+    low, high = even + np.maximum(*lows), even + np.minimum(*highs)
     agree = (low.max(axis=0) <= high.min(axis=0) + _ROUND_OFF).all(axis=1)
     least, most = low[0], high[0]
     for bounds in zip(low[1:], high[1:], strict=True):
