@@ -390,7 +390,7 @@ def _twice(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
 
 
 def _two_publishers(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
-    """Another arm's joint states come in between: one that rests somewhere, or one that moves as this one, elsewhere."""
+    """Another arm's joint states come in between: one at rest, or one that moves as this one elsewhere."""
     away, share = 10.0 ** rng.uniform(-3.0, 0.5) * rng.standard_normal(6), rng.uniform(0.05, 1.0)
     rests, place = bool(rng.integers(2)), {}
 
@@ -571,7 +571,6 @@ _KINDS: dict[str, Callable[[np.random.Generator, Fault], dict[str, Any]]] = {
     'a drive gets soft': _lags,
     'a joint is pushed': _pushed,
 }
-
 
 
 def run_fault(fault: Fault, plan: RunPlan, **controller: Any) -> Outcome:

@@ -39,9 +39,7 @@ def test_a_joint_comes_to_rest_of_itself_within_its_limit_whatever_its_accelerat
     hardest, duration = 10.0**hard, 10.0**size
     acceleration, velocity = part * hardest, speed * hardest * duration / LEAST
     end = velocity * duration / 2.0 + acceleration * duration**2 / 12.0
-    start = JointMotion(
-        position=np.zeros(1), velocity=np.array([velocity]), acceleration=np.array([acceleration])
-    )
+    start = JointMotion(position=np.zeros(1), velocity=np.array([velocity]), acceleration=np.array([acceleration]))
     s = np.linspace(0.0, 1.0, 1001)
     _, _, found = MoveToRest(start=start, goal=np.array([end]), duration=duration).evaluate(duration * s)
     derived = (1.0 - s) * (acceleration * (1.0 - 3.0 * s) - 6.0 * velocity * s / duration)
@@ -118,7 +116,7 @@ def test_where_an_end_suits_all_states_the_limits_are_kept_from_all(seed, hardes
 def test_a_stop_that_may_be_obeyed_already_is_repeated_to_its_own_end():
     """An arm that rests there, and only seems to move on, is led away from it by less."""
     end = np.array([0.4, -0.3, 0.2])
-    seems = JointMotion(position=end + [0.1, 0.0, -0.1], velocity=np.array([0.8, 0.1, -0.7]))
+    seems = JointMotion(position=np.array([0.5, -0.3, 0.1]), velocity=np.array([0.8, 0.1, -0.7]))
     starts = [seems.after(0.05), seems, seems.after(0.1), JointMotion(position=end, velocity=np.zeros(3))]
     anew, again = plan_stop(starts, CHECK), plan_stop(starts, CHECK, goal=end)
     away = [float(np.abs(plan.move.goal - end).max()) for plan in (anew, again)]
