@@ -40,7 +40,8 @@ class Loop:
     """Everything from the supervisor to the joint states, step by step; ``now`` counts from the start of the run.
 
     Whatever may go wrong is a field. ``fault(loop)`` is called at every step from ``at`` on. ``shown(loop, position,
-    velocity, effort)`` returns what a joint state shows, with its stamp, or None where none comes.
+    velocity, effort)`` returns what a joint state shows, with its stamp, a list of such where several come at once, or
+    None where none does.
     """
 
     plan: RunPlan
@@ -60,6 +61,8 @@ class Loop:
     shown: object = staticmethod(lambda loop, position, velocity, effort: (position, velocity, effort, loop.clock))
     clock_error: float = 0.0  # of the node's clock, set by a fault
     simulated: bool = False
+    starved: float = -np.inf  # until when the node has no processor [s]
+    told: object = staticmethod(lambda loop, desired: desired)  # what the controller says that it leads to
     blocked: object = staticmethod(lambda position: position)  # where the arm gets to
     patience: float = 6.0  # after the stop
 
@@ -76,6 +79,7 @@ class Loop:
         self.rng = np.random.default_rng(0)
         self.messages, self.track, self.led, self.orders, self.arrivals = [], [], [], [], []
         self.stopped_at, self.rested_at, self.took = np.inf, np.inf, []
+        self._waiting = []
         self.now, self.dead, self._scaling = -0.5, False, self.controller.speed_scaling
 
     @property
@@ -114,15 +118,18 @@ class Loop:
         self._move_on()
         if self.dead:
             return
-        steady = BOOT + self.now
-        supervisor.clock.read(self.clock, steady, simulated=self.simulated)
         noise = self.noise * self.rng.standard_normal(len(self.position))
         shown = self.shown(self, self.position + noise, self.velocity + 20 * noise, self.effort)
-        if shown is not None:
-            position, velocity, effort, stamp = shown
+        self._waiting += [] if shown is None else shown if isinstance(shown, list) else [shown]
+        if self.now < self.starved:
+            return
+        steady = BOOT + self.now
+        supervisor.clock.read(self.clock, steady, simulated=self.simulated)
+        for position, velocity, effort, stamp in self._waiting:
             supervisor.joint_state(position, velocity, effort, stamp, steady)
+        self._waiting.clear()
         if self.feedback:
-            supervisor.controller_state(self.led[-1], self.position, self.clock, steady)
+            supervisor.controller_state(self.told(self, self.led[-1]), self.position, self.clock, steady)
         if self.now >= self.request:
             supervisor.report('request', fault=False)
         if supervisor.wanted is not None and supervisor._supplied is None:

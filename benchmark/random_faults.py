@@ -33,13 +33,17 @@ _STILL = 0.02
 
 @dataclass
 class Fault:
-    """One fault: what it is called, when it begins [s], and the fields of the loop that it sets."""
+    """One fault: what it is called, when it begins [s], and the fields of the loop that it sets.
+
+    ``until`` is when it does not move the arm itself any more [s].
+    """
 
     name: str
     at: float
     size: float
     joint: int
     settings: dict[str, Any] = field(default_factory=dict)
+    until: float = -np.inf
 
 
 @dataclass
@@ -316,6 +320,206 @@ def _noise(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
     return _shown(fault, change)
 
 
+def _stamps_stand(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    """Stamps that stand still, or are of a coarse clock."""
+    step = float(rng.choice([np.inf, 10.0 ** rng.uniform(-2.0, 1.0)]))
+    since = 1000.0 + fault.at
+
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        return q, v, e, since if np.isinf(step) else since + np.floor((t - since) / step) * step
+
+    return _shown(fault, change)
+
+
+def _stamps_jitter(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    size = float(10.0 ** rng.uniform(-4.0, 1.0))
+    return _shown(fault, lambda loop, q, v, e, t: (q, v, e, t + size * rng.standard_normal()))
+
+
+def _clock_rate(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    """A clock that stands still, goes slower, faster or backwards for a while, and is set right then, or is not."""
+    rate, lasts = float(rng.choice([0.0, rng.uniform(-1.0, 3.0)])), float(10.0 ** rng.uniform(-1.5, 1.0))
+    right = bool(rng.integers(2))
+
+    def change(loop: Loop) -> None:
+        ago = loop.now - fault.at
+        loop.clock_error = (rate - 1.0) * min(ago, lasts) if ago < lasts or not right else 0.0
+
+    fault.size = rate
+    return {'fault': change}
+
+
+def _coarse(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    step = float(10.0 ** rng.uniform(-4.0, 0.5))
+    which = rng.integers(3)  # positions, velocities, both
+
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        q, v = (w if which == 1 - k else np.round(w / step) * step for k, w in enumerate((q, v)))
+        return q, v, e, t
+
+    fault.size = step
+    return _shown(fault, change)
+
+
+def _factor(which: int) -> Callable[[np.random.Generator, Fault], dict[str, Any]]:
+    """Return the fault that positions (0) or velocities (1) are told in another unit, or with another sign."""
+
+    def drawn(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+        factor = float(rng.choice([-1.0, 0.0, 180.0 / np.pi, np.pi / 180.0, 10.0 ** rng.uniform(-1.0, 1.0)]))
+        joints = rng.uniform(size=6) < rng.uniform(0.1, 1.0)
+
+        def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+            (q, v)[which][joints[: len(q)]] *= factor
+            return q, v, e, t
+
+        fault.size = factor
+        return _shown(fault, change)
+
+    return drawn
+
+
+def _twice(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    """A joint shows the readings of another one, as where a name comes twice."""
+    other = int(rng.integers(6))
+
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        q[fault.joint], v[fault.joint] = q[other % len(q)], v[other % len(q)]
+        return q, v, e, t
+
+    return _shown(fault, change)
+
+
+def _two_publishers(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    """Another arm's joint states come in between: one at rest, or one that moves as this one elsewhere."""
+    away, share = 10.0 ** rng.uniform(-3.0, 0.5) * rng.standard_normal(6), rng.uniform(0.05, 1.0)
+    rests, place = bool(rng.integers(2)), {}
+
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        place.setdefault('q', q + away[: len(q)])
+        if rng.uniform() > share:
+            return q, v, e, t
+        other = (place['q'], 0.0 * v, e, t) if rests else (q + away[: len(q)], v, e, t)
+        return [(q, v, e, t), other]
+
+    return _shown(fault, change)
+
+
+def _bursts(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    """Joint states that come several at once, in their order or not, and none in between."""
+    every, mixed = int(10.0 ** rng.uniform(0.3, 2.0)), bool(rng.integers(2))
+    kept: list[Any] = []
+
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        kept.append((q, v, e, t))
+        if len(kept) < every:
+            return None
+        told = [kept[k] for k in (rng.permutation(len(kept)) if mixed else range(len(kept)))]
+        kept.clear()
+        return told
+
+    return _shown(fault, change)
+
+
+def _ever_later(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    """Joint states that are under way for ever longer, with their own stamps or with those of their arrival."""
+    growth, restamped = float(10.0 ** rng.uniform(-2.0, 0.0)), bool(rng.integers(2))
+    kept: list[Any] = []
+
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        kept.append((q, v, e, t))
+        old = kept[int(len(kept) / (1.0 + growth))]
+        return (*old[:3], t) if restamped else old
+
+    fault.size = growth
+    return _shown(fault, change)
+
+
+def _starved(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    """The node has no processor now and then, and finds all joint states that came meanwhile."""
+    lasts, often = float(10.0 ** rng.uniform(-1.5, 0.5)), float(10.0 ** rng.uniform(-0.5, 1.0))
+    due = {'next': fault.at}
+
+    def change(loop: Loop) -> None:
+        if loop.now >= due['next']:
+            loop.starved, due['next'] = loop.now + lasts, loop.now + lasts + often
+
+    fault.size = lasts
+    return {'fault': change, 'request': fault.at if rng.integers(2) else np.inf}
+
+
+def _overtaking(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    """Messages to the controller are under way for a random time each."""
+    most = float(rng.uniform(0.02, 0.1))
+
+    def change(loop: Loop) -> None:
+        loop.latency = rng.uniform(0.0, most)
+
+    fault.size = most
+    return {'fault': change, 'request': fault.at + float(rng.uniform(0.0, 1.0))}
+
+
+def _controller_lies(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    def told(loop: Loop, desired: Array) -> Array:
+        desired = desired.copy()
+        desired[fault.joint] += fault.size if loop.now >= fault.at else 0.0
+        return desired
+
+    return {'told': told, 'feedback': True}
+
+
+def _driven(
+    rng: np.random.Generator, fault: Fault, follow: Callable[[Loop, float, float, float], float]
+) -> dict[str, Any]:
+    """Return the fault of a drive: where its joint gets to, by the loop, time since, where it was and is led."""
+    here: dict[str, Any] = {}
+
+    def begin(loop: Loop) -> None:
+        here.update(loop=loop, was=here.get('was', float(loop.position[fault.joint])))
+
+    def blocked(position: Array) -> Array:
+        if not here:
+            return position
+        position, loop = position.copy(), here['loop']
+        here['was'] = follow(loop, loop.now - fault.at, here['was'], float(position[fault.joint]))
+        position[fault.joint] = here['was']
+        return position
+
+    return {'fault': begin, 'blocked': blocked, 'feedback': bool(rng.integers(2))}
+
+
+def _weak(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    """A drive that gets no faster than a part of what it may; none at all: it does not follow its controller."""
+    part = fault.size = float(rng.choice([0.0, rng.uniform(0.0, 0.8)]))
+
+    def follow(loop: Loop, ago: float, was: float, led: float) -> float:
+        most = part * float(loop.model.limits.velocity[fault.joint]) * STEP
+        return was + float(np.clip(led - was, -most, most))
+
+    return _driven(rng, fault, follow)
+
+
+def _lags(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    """A drive that follows ever more softly, by up to 0.1 s."""
+    growth = fault.size = float(10.0 ** rng.uniform(-2.0, 0.0))
+
+    def follow(loop: Loop, ago: float, was: float, led: float) -> float:
+        return was + (led - was) * STEP / (STEP + min(growth * ago, 0.1))
+
+    return _driven(rng, fault, follow)
+
+
+def _pushed(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    """Somebody pushes a joint off its reference, and lets it go, with half of what its drive may at most."""
+    size = fault.size = float(rng.choice([-1.0, 1.0]) * 10.0 ** rng.uniform(-2.0, 0.0))
+    lasts = float(np.pi * np.sqrt(2.0 * abs(size) / 4.0) * 10.0 ** rng.uniform(0.0, 0.5))
+    fault.until = fault.at + lasts
+
+    def follow(loop: Loop, ago: float, was: float, led: float) -> float:
+        return led + size * float(np.sin(np.pi * min(max(ago / lasts, 0.0), 1.0)) ** 2)
+
+    return _driven(rng, fault, follow)
+
+
 def _dead(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
     def change(loop: Loop) -> None:
         loop.dead = True
@@ -350,6 +554,22 @@ _KINDS: dict[str, Callable[[np.random.Generator, Fault], dict[str, Any]]] = {
     'the clock jumps again': _clock_again,
     'speed scaling, and back': _scaling_and_back,
     'the node is killed': _dead,
+    'stamps stand still': _stamps_stand,
+    'stamps jitter': _stamps_jitter,
+    'the clock goes wrong': _clock_rate,
+    'readings are coarse': _coarse,
+    'positions in another unit': _factor(0),
+    'velocities in another unit': _factor(1),
+    'a joint shows another': _twice,
+    'two publishers': _two_publishers,
+    'joint states in bursts': _bursts,
+    'joint states ever later': _ever_later,
+    'the node is starved': _starved,
+    'messages overtake': _overtaking,
+    'the controller lies': _controller_lies,
+    'a drive is weak': _weak,
+    'a drive gets soft': _lags,
+    'a joint is pushed': _pushed,
 }
 
 
@@ -427,7 +647,7 @@ def _wrong(loop: Loop, outcome: Outcome, last: float) -> str:
         end = plan.reference.evaluate([plan.reference.duration])[0][0]
         away = float(np.abs(loop.position - end).max())
         return '' if away < 0.25 else f'success was claimed {away:.2f} off the end'
-    braked = last - loop.last_stop
+    braked = last - max(loop.last_stop, outcome.fault.until)
     if braked * min(loop.controller.speed_scaling or 1.0, 1.0) > 1.3:  # stretched time stretches a stop
         return f'rest {braked:.2f} s after the last stop'
     if outcome.acceleration > 1.1:

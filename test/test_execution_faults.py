@@ -509,6 +509,64 @@ def test_the_clock_of_a_run_goes_on_after_a_jump():
     assert clock.place(1234.5, 0.25, 0.75) == (clock.time, '')
 
 
+def test_a_clock_that_stood_still_before_it_is_found_out_is_made_up_for():
+    """A quarter of a second of standing is no jump yet, and the arm went on meanwhile."""
+    clock = RunClock(100.0, 100.0, 7.0, simulated=False)
+    assert clock.read(101.0, 8.0, simulated=False) == pytest.approx(1.0)
+    assert clock.read(101.0, 8.2, simulated=False) == pytest.approx(1.0)
+    assert clock.read(101.0, 8.3, simulated=False) == pytest.approx(1.3, abs=1e-3)
+    assert clock.problem == 'the clock jumped back by 0.30 s'
+
+
+def test_a_reading_whose_stamp_is_not_used_is_as_late_as_the_last_one_whose_was():
+    clock = RunClock(100.0, 100.0, 7.0, simulated=False)
+    clock.read(101.0, 8.0, simulated=False)
+    assert clock.place(100.7, 0.25, 0.75) == (pytest.approx(0.7), '')
+    for stamp, said in ((1000.0, 'ahead'), (50.0, 'behind'), (None, '')):
+        clock.read(101.01, 8.01, simulated=False)
+        time, text = clock.place(stamp, 0.25, 0.75)
+        assert time == pytest.approx(0.71)
+        assert said in text
+    clock.read(102.01, 9.01, simulated=False)  # silence explains what had to wait
+    for stamp, said in ((101.0, 'behind'), (101.5, ''), (102.0, '')):
+        time, text = clock.place(stamp, 0.25, 0.75)
+        assert time == pytest.approx(stamp - 100.0)
+        assert said in text
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
+@pytest.mark.parametrize('growth', [0.1, 0.2, 0.5])
+def test_an_arm_whose_readings_come_ever_later_is_stopped_from_where_it_is(mode, growth):
+    """Three quarters of a second late, they were thought to be made when they came: 8 times the acceleration limit."""
+    kept = []
+
+    def change(position, velocity, clock):
+        kept.append((position, velocity, None, clock))
+        return kept[int(len(kept) / (1.0 + growth))]
+
+    run = loop(mode, shown=lies(change, 0.0)).run()
+    assert np.isfinite(run.stopped_at)
+    assert_within_limits(run, run.stopped_at)
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_a_node_that_was_starved_stops_the_arm_from_where_it_is(mode):
+    """It finds the joint states of most of a second at once; what is older than its patience is no later for it."""
+    for moment in MOMENT + np.array([0.0, 0.4, 0.8, 1.2]):
+        run = loop(mode, fault=lambda loop: setattr(loop, 'starved', moment + 1.0), at=moment).run()  # noqa: B023
+        assert np.isfinite(run.stopped_at)
+        assert_within_limits(run, run.stopped_at)
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_stamps_that_stand_still_tell_no_speed(mode):
+    for moment in MOMENT + np.array([0.0, 0.4, 0.8, 1.2]):
+        run = loop(mode, shown=lies(lambda q, v, t, moment=moment: (q, v, None, EPOCH + moment), moment)).run()
+        assert run.reason.startswith('no joint state'), run.reason
+        assert run.last_motion() < moment + 0.5 + 1.2
+        assert_within_limits(run, run.stopped_at)
+
+
 def test_simulated_time_may_have_any_rate():
     clock = RunClock(10.0, 9.5, 0.0, simulated=True)
     for k in range(1, 1000):

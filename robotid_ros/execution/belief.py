@@ -82,7 +82,12 @@ class Belief:
         """Of the last reading [s]."""
 
     def receive(self, position: Array, velocity: Array | None, time: float, now: float) -> str | None:
-        """Take in a reading, shape (n,) each; return what is not believed of it, or None."""
+        """Take in a reading, shape (n,) each; return what is not believed of it, or None.
+
+        One that is not newer than another that came tells nothing.
+        """
+        if time <= self.time:
+            return None
         with np.errstate(invalid='ignore'):
             read = np.isfinite(position) & (np.abs(position) < _ANYWHERE)
         raw = np.where(read, position, 0.0)
@@ -94,9 +99,7 @@ class Belief:
         plausible = read & possible
         self._track = np.where(plausible, raw - self._lie, self._track)
         self._time = np.where(plausible, np.maximum(time, self._time), self._time)
-        before, self.time = self.time, max(time, self.time)
-        if self._seen and time < self._seen[-1][0]:
-            self._seen.clear()
+        before, self.time = self.time, time
         self._seen.append((time, self._track, plausible))
         while len(self._seen) > 3 and self._seen[1][0] <= time - _SPAN:
             self._seen.popleft()

@@ -10,6 +10,7 @@
 """How far an arm is behind its path, and whether it falls further behind: time may be stretched unannounced."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from robotid_ros.excitation.reference import Reference
 from robotid_ros.execution.joint_motion import JointMotion
@@ -28,10 +29,15 @@ _GOES_ON = 0.2
 """Part of the speed of its reference from which an arm counts as going on along it."""
 
 
+def motions_at(reference: Reference, elapsed: ArrayLike) -> list[JointMotion]:
+    """Return a reference at times from its start [s]; before and after it, its ends."""
+    rows = reference.evaluate(np.clip(elapsed, 0.0, reference.duration))
+    return [JointMotion(position=q, velocity=dq, acceleration=ddq) for q, dq, ddq in zip(*rows, strict=True)]
+
+
 def motion_at(reference: Reference, elapsed: float) -> JointMotion:
-    """Return a reference at a time from its start [s]; before and after it, its ends."""
-    position, velocity, acceleration = reference.evaluate([min(max(elapsed, 0.0), reference.duration)])
-    return JointMotion(position=position[0], velocity=velocity[0], acceleration=acceleration[0])
+    """Return a reference at a time from its start [s]; see :func:`motions_at`."""
+    return motions_at(reference, [elapsed])[0]
 
 
 def delay_on_path(

@@ -46,6 +46,7 @@ class RunClock:
         self._fastest = 1.0  # what a simulator comes back to that had no processor for a while
         self._owed = 0.0  # what simulated time is behind its rate
         self._ticked = now  # when simulated time last went on: it comes in messages, and not when a node reads it
+        self._late, self._placed = 0.0, now  # of the last reading whose stamp was used, and when one came last
         self.time = clock - begin
         self.problem = ''
 
@@ -60,6 +61,8 @@ class RunClock:
         since = max(now - self._ticked, 0.0)
         if self.trusted:
             self.problem = self._fault(went, passed, since, clock - now, simulated)
+            if self.problem and not self._simulated:  # it may have stood still for a while
+                self.time = max(self.time, self._now + self._offset - self.begin)
         if self.trusted:
             self.time = max(self.time, clock - self.begin)
             if simulated:
@@ -99,19 +102,24 @@ class RunClock:
     def place(self, stamp: float | None, tolerance: float, patience: float) -> tuple[float, str]:
         """Return when a reading with a stamp [s] was made, in the time of the run, and what is wrong with the stamp.
 
-        A stamp ahead of the clock by more than ``tolerance``, or older than ``patience`` [s], is not used: the reading
-        counts as made when it came. Both count in real time; simulated time may have gone on since it was last heard.
+        A stamp ahead of the clock by more than ``tolerance``, or older than ``patience`` [s] and than the reading
+        before and the silence since explain, is not used: the reading counts as late as the last one whose stamp was.
+        Both count in real time; simulated time may have gone on since it was last heard.
         """
+        silent, self._placed = self._now - self._placed, self._now
         if stamp is None or not self.trusted:
-            return self.time, ''
+            return self.time - self._late, ''
         late, rate = self.time + self.begin - stamp, self._fastest
         ahead = rate * tolerance + self._possible(self._now - self._ticked)
+        if -ahead <= late <= max(rate * patience, self._late + rate * silent):
+            self._late = late
+        made = self.time - self._late
         if -ahead <= late <= rate * patience:
-            return stamp - self.begin, ''
+            return made, ''
         if late < 0.0:
-            return self.time, f"the stamps of the joint states are {-late:.3g} s ahead of this node's clock"
+            return made, f"the stamps of the joint states are {-late:.3g} s ahead of this node's clock"
         behind = f"the stamps of the joint states are {late:.3g} s behind this node's clock"
-        return self.time, f'{behind}: it was set, or this computer is too busy'
+        return made, f'{behind}: it was set, or this computer is too busy'
 
 
 def _jumped(change: float) -> str:

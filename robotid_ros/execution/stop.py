@@ -26,28 +26,33 @@ from robotid_ros.model.joint_limits import JointLimits
 
 GENTLE_BRAKING = 5.0
 """Acceleration of a stop where no limit is given [rad/s^2 or m/s^2]: a quarter to a half of what arms allow."""
-_LEAST_BRAKING = 0.1
-"""What is planned with where a limit that falls with the position leaves less [rad/s^2 or m/s^2]."""
+_LEAST_PART = 0.01
+"""Part of the acceleration limit that is planned with where one that falls with the position leaves less."""
 
 _SHARE = 0.95
 """Part of the acceleration limits that is used: the rest is for what the arm does besides."""
 _MARGIN = 0.01
 """Distance from a position limit that a stop ends at, where it can [rad or m]: a start is not refused there."""
-_SHORTEST, _LONGEST = 0.2, 8.0
-"""Somebody else may have set an arm at rest in motion while the message was on its way: 0.2 s bear that [s]."""
-_USUALLY_LONGEST = 1.1
-"""A stop may take 1.5 times as long as braking has to, or 2.5 times where that is less than this [s]."""
-_TIMES = np.geomspace(_SHORTEST, _LONGEST, 37)
+_SHORTEST = 0.2
+"""Somebody else may have set an arm at rest in motion while the message was on its way: this bears that [s]."""
+_IN_ANY_CASE = 1.0
+"""So long any stop may take [s], for an end that is better than that of the quickest: 1.3 s from the decision to rest,
+less 0.1 s of latency, and what a drive lags."""
+_STILL_ACCELERATES = 3.0 / np.sqrt(2.0)
+"""Least T in |v| / a_max that brings a joint to rest within a_max whatever its acceleration is, up to a_max."""
+_FINER = 1.1
+"""Ratio of the durations that are looked at."""
 _LONGER = (1.0, 1.2, 1.5, 2.0)
 """Candidates, relative to the shortest time that keeps the joint limits."""
 _SAMPLES = 16
 """Per candidate: 50 ms apart in a stop of 0.8 s."""
-_IN_SIGHT = 4.0
-"""Candidates last up to so many times what braking, and the way between the starts, take of the slowest joint."""
 _MEASURED = 3
 """So many starts, the first, are checked against all limits; all of them against those of the joints."""
-_CHECKED = quintic_basis(np.linspace(0.0, 1.0, 13))[1:]
-"""Where velocities and accelerations of all candidates are looked at."""
+_EVEN = np.array([[0.5, 1.0 / 12.0], [1.0, 0.0], [0.0, 1.0]])
+"""Way, T v0 and T^2 a0 of a joint that goes to the end it comes to of itself, from T v0 and T^2 a0."""
+_LOOKED_AT = tuple((basis @ _EVEN, basis[:, 0]) for basis in quintic_basis(np.linspace(0.0, 1.0, 14)[1:-1])[1:])
+"""Where velocities and accelerations are looked at: those on the way to that end, and what a further end adds."""
+_ROUND_OFF = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +96,7 @@ def plan_stop(
     back_to: Array | None = None,
     shown: Array | None = None,
     harder: ReferenceCheck | None = None,
+    goal: Array | None = None,
 ) -> StopPlan:
     """Return the quickest stop of an arm that keeps all limits, or else the one with the least way.
 
@@ -109,33 +115,41 @@ def plan_stop(
         Accelerations of the run itself, which a joint without a limit brakes with too [rad/s^2 or m/s^2].
     harder : ReferenceCheck, optional
         What counts where nothing keeps ``check``: the limits of the arm itself, where a run keeps to a part of them.
+    goal : ndarray, shape (n,), optional
+        Where the stop before ends, which the arm may have obeyed: the next to it is tried first [rad or m].
     """
     first, limits = starts[0], check.limits
     gentle = np.maximum(GENTLE_BRAKING, 0.0 if shown is None else 1.2 * shown)
-    allowed = np.maximum(limits.allowed('acceleration', first.position, -first.velocity), _LEAST_BRAKING)
-    braking = np.where(np.isfinite(allowed), allowed, gentle)
+    allowed = limits.allowed('acceleration', first.position, -first.velocity)
+    allowed = np.maximum(allowed, _LEAST_PART * limits.acceleration)
+    braking = _SHARE * np.where(np.isfinite(allowed), allowed, gentle)
     times = _durations(starts, braking)
+    admissible = _admissible_ends(starts, times, limits.velocity, braking)
+    straight = first.position + 0.5 * times[:, None] * first.velocity
     places = np.array([start.position for start in starts])
-    middle = 0.5 * (places.min(axis=0) + places.max(axis=0))  # what holds a joint lets its controller's reference go on
-    straight = middle + 0.5 * times[:, None] * first.velocity
-    inside = _inside(straight, first.position, limits)
-    ends = [inside] if np.array_equal(inside, straight) else [inside, straight]
+    # What holds a joint lets its controller's reference go on: that is led back half of the way at least.
+    between = [straight + 0.5 * (bound - first.position) for bound in (places.min(axis=0), places.max(axis=0))]
+    inside = _inside(first.position, limits)
+    wanted = [(np.clip(straight, *inside), [np.clip(bound, *inside) for bound in between]), (straight, between)]
     if path is not None:
-        ends.insert(0, np.where(path.along, path.ahead(0.5 * times), inside))
-    if back_to is not None:
-        ends = [np.where(np.isfinite(back_to), back_to, goals) for goals in ends]
-    families = [_feasible(starts, times, goals, limits.velocity, braking) for goals in ends]
-    quickest = families[-1][0].duration
-    longest = max(1.5 * quickest, min(2.5 * quickest, _USUALLY_LONGEST))
-    moves = [move for family in families for move in family if move.duration <= longest]
-    moves.sort(key=lambda move: move.duration)  # stable: along the path before straight ahead
+        bounds = [np.where(path.along, bound, other) for bound, other in zip(inside, wanted[0][1], strict=True)]
+        wanted.insert(0, (np.where(path.along, path.ahead(0.5 * times), wanted[0][0]), bounds))
+    if goal is not None:
+        wanted.insert(0, (goal + 0.0 * straight, list(inside)))
+    distinct: dict[tuple[float, ...], MoveToRest] = {}
+    for ends, bounds in wanted:
+        if back_to is not None:
+            bounds = [np.where(np.isfinite(back_to), back_to, bound) for bound in bounds]
+        for move in _moves(first, times, np.clip(ends, *bounds), bounds, admissible):
+            distinct.setdefault((move.duration, *move.goal.tolist()), move)
+    moves = sorted(distinct.values(), key=lambda move: move.duration)  # stable: along the path before straight ahead
     added: list[Array] = []
     for move in moves:  # one by one: mostly the first one does
         added.append(_added(check, move, starts[:_MEASURED]))
         if added[-1].max() <= 0.0:
             return StopPlan(move=move, starts=tuple(starts))
     if harder is not None:
-        return plan_stop(starts, harder, path, back_to, shown)
+        return plan_stop(starts, harder, path, back_to, shown, goal=goal)
     ways = [float(np.abs(move.goal - first.position).sum()) for move in moves]
     k = int(np.argmin(ways))
     return StopPlan(move=moves[k], starts=tuple(starts), breaks=check.spell(added[k]), added=added[k])
@@ -150,57 +164,74 @@ def _added(check: ReferenceCheck, move: MoveToRest, starts: Sequence[JointMotion
 
 
 def _durations(starts: Sequence[JointMotion], braking: Array) -> Array:
-    """Return the durations that candidates are made of [s]."""
-    apart = np.ptp([start.position for start in starts], axis=0)
+    """Return the durations that a stop may have [s], shape (D,): see "How long it takes" in docs/stopping.md."""
     speed = np.abs([start.velocity for start in starts]).max(axis=0)
-    slowest = float(np.maximum(1.5 * speed / braking, np.sqrt(6.0 * apart / braking)).max())
-    return _TIMES[: np.searchsorted(_TIMES, _IN_SIGHT * max(slowest, _SHORTEST)) + 1]
+    longest = max(_IN_ANY_CASE, _STILL_ACCELERATES * float((speed / braking).max()))
+    count = 1 + int(np.ceil(np.log(longest / _SHORTEST) / np.log(_FINER)))
+    times: Array = _SHORTEST * (longest / _SHORTEST) ** np.linspace(0.0, 1.0, count)
+    return times
 
 
-def _inside(goals: Array, position: Array, limits: JointLimits) -> Array:
-    """Return ends that lie within the position limits by a margin, or are no further out than the arm is."""
+def _inside(position: Array, limits: JointLimits) -> tuple[Array, Array]:
+    """Return between what ends lie within the position limits by a margin, or are no further out than the arm is."""
     low, high = limits.lower + _MARGIN, limits.upper - _MARGIN
     closed = low <= high
     low, high = np.where(closed, low, limits.lower), np.where(closed, high, limits.upper)
-    result: Array = np.clip(goals, np.minimum(low, position), np.maximum(high, position))
-    return result
+    return np.minimum(low, position), np.maximum(high, position)
 
 
-def _feasible(
-    starts: Sequence[JointMotion], times: Array, goals: Array, velocity: Array, braking: Array
-) -> list[MoveToRest]:
-    """Return moves of some durations from the shortest on that keeps velocity and acceleration from all starts.
+def _admissible_ends(
+    starts: Sequence[JointMotion], times: Array, velocity: Array, braking: Array
+) -> tuple[Array, Array, BoolArray]:
+    """Return between what ends velocity and acceleration limits are kept from all starts, and at which durations.
 
-    ``goals``, shape (D, n), belong to the durations ``times``, shape (D,) [s]. Where none keeps them, the durations are
-    those about the one that breaks them least.
+    Shape (D, n) each, and (D,). Both are linear in the end, so that each start leaves an interval of it. Where these
+    have nothing in common, what the earlier starts leave counts, and of that what is next to the others.
     """
-    excess = _joint_excess(starts, times, goals, velocity, braking)
-    kept = excess <= 0.0
-    shortest = int(np.argmax(kept) if kept.any() else np.argmin(excess))
-    wanted = np.searchsorted(times, times[shortest] * np.array(_LONGER) - 1e-9)
-    wanted = np.unique(np.minimum(wanted, len(times) - 1))
-    return [
-        MoveToRest(start=starts[0], goal=goals[k], duration=float(times[k]))
-        for k in wanted.tolist()
-        if k == shortest or excess[k] <= max(0.0, float(excess[shortest]))
-    ]
-
-
-def _joint_excess(
-    starts: Sequence[JointMotion], durations: Array, goals: Array, velocity: Array, braking: Array
-) -> Array:
-    """Return by how much the worst start breaks a velocity or acceleration limit, relative, shape (D,)."""
-    still = np.zeros_like(goals[0])
+    still = np.zeros_like(braking)
     position, speed, gain = (
-        np.array([still if value is None else value for value in values])
+        np.array([still if value is None else value for value in values])[:, None]
         for values in zip(*((start.position, start.velocity, start.acceleration) for start in starts), strict=True)
     )
-    times = durations[:, None, None]
-    parts = np.empty((3, len(goals), *position.shape))
-    parts[0], parts[1], parts[2] = goals[:, None] - position, times * speed, times**2 * gain
-    fast, hard = (np.abs(basis @ parts.reshape(3, -1)).max(axis=0).reshape(parts.shape[1:]) for basis in _CHECKED)
-    fastest = np.maximum(velocity, np.abs(speed) * (1.0 + 1e-9))
-    hardest = np.maximum(_SHARE * braking, np.abs(gain))
-    worst = np.maximum(hard / times**2 / hardest, fast / times / fastest)
-    result: Array = worst.max(axis=(1, 2)) - 1.0
-    return result
+    time = times[:, None]
+    parts = np.array([time * speed, time**2 * gain])
+    even = position + np.tensordot(_EVEN[0], parts, 1)
+    fastest, hardest = time * np.maximum(velocity, np.abs(speed)), time**2 * np.maximum(braking, np.abs(gain))
+    lows, highs = [], []
+    for (own, slope), most in zip(_LOOKED_AT, (fastest, hardest), strict=True):
+        motion, slope = np.tensordot(own, parts, 1), slope[:, None, None, None]
+        if most is fastest:  # a joint that still accelerates gets faster first
+            most = np.maximum(most, np.abs(motion).max(axis=0))
+        middle, reach = -motion / slope, most * (1.0 + _ROUND_OFF) / np.abs(slope)
+        lows.append((middle - reach).max(axis=0))
+        highs.append((middle + reach).min(axis=0))
+    low, high = even + np.maximum(*lows), even + np.minimum(*highs)
+    agree = (low.max(axis=0) <= high.min(axis=0) + _ROUND_OFF).all(axis=1)
+    least, most = low[0], high[0]
+    for bounds in zip(low[1:], high[1:], strict=True):
+        least, most = (np.minimum(np.maximum(bound, least), most) for bound in bounds)
+    return least, most, agree
+
+
+def _moves(
+    first: JointMotion,
+    times: Array,
+    ends: Array,
+    between: Sequence[Array],
+    admissible: tuple[Array, Array, BoolArray],
+) -> list[MoveToRest]:
+    """Return moves to the admissible ends next to some, shape (D, n), from the quickest on that is ``between`` bounds.
+
+    Where none is, that is the longest.
+    """
+    low, high, agree = admissible
+    goals = np.clip(ends, low, high)
+    met = (goals >= between[0] - _ROUND_OFF) & (goals <= between[1] + _ROUND_OFF)
+    met = agree & met.all(axis=1)
+    quickest = int(np.argmax(met)) if met.any() else len(times) - 1
+    chosen = np.searchsorted(times, times[quickest] * np.array(_LONGER) - _ROUND_OFF)
+    return [
+        MoveToRest(start=first, goal=goals[k], duration=float(times[k]))
+        for k in np.unique(chosen).tolist()
+        if k < len(times)
+    ]

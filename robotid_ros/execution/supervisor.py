@@ -21,6 +21,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.execution.belief import GOES_ON
+from robotid_ros.execution.delay import motions_at
 from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.following import Following
 from robotid_ros.execution.joint_motion import JointMotion
@@ -245,7 +246,7 @@ class Supervisor:
             return orders
         self.reason, self.fault = self._problem
         self.state = State.STOPPING
-        return [self._stop_order(time, now)]
+        return self._stop_orders(time, now)
 
     def _look(self, time: float, now: float, *, excused: bool) -> None:
         problem = self.clock.problem
@@ -291,7 +292,7 @@ class Supervisor:
 
     def _supervise_stop(self, time: float, now: float) -> list[Order]:
         if self._stop is None:  # it could not be planned
-            return [self._stop_order(time, now)]
+            return self._stop_orders(time, now)
         ended = time >= self._sent + self._latency + self._stop.move.duration
         if ended and self._rest_seen(self._sent + self._latency) and self._would_have_moved(time):
             self._still_since = min(self._still_since, time)
@@ -309,7 +310,7 @@ class Supervisor:
         told = missed and not belief.alone
         if not self._moves_on(time, np.abs(belief.motion.velocity) if told else belief.shown_speed):
             return []
-        return [self._stop_order(time, now)] if missed or not self._planned(time).breaks else []
+        return self._stop_orders(time, now, if_kept=not missed)
 
     def _rest_seen(self, since: float) -> bool:
         return bool(self.following.belief.resting(since))
@@ -338,8 +339,11 @@ class Supervisor:
         planned = self._stop.fastest(np.minimum(np.linspace(ago, sent_ago, 4), move.duration))  # it began in between
         return bool((speed > _SLACK + (1.0 + _SLACK_RELATIVE) * planned).any())
 
-    def _stop_order(self, time: float, now: float) -> Order:
-        """Plan a stop for when it reaches the controller, again where planning it took too long."""
+    def _stop_orders(self, time: float, now: float, *, if_kept: bool = False) -> list[Order]:
+        """Plan a stop for when it reaches the controller, again where planning it took too long.
+
+        Where it has to keep all limits and does not, none is returned.
+        """
         began = now
         for _ in range(_PLANNINGS):
             plan = self._planned(time)
@@ -347,6 +351,8 @@ class Supervisor:
             if took <= 0.5 * self._latency:
                 break
             time, began = time + took, began + took
+        if if_kept and plan.breaks:
+            return []
         self._stop, self._sent, self._sent_now = plan, time, began
         self._first_sent = min(self._first_sent, time)
         self.stops += 1
@@ -357,7 +363,7 @@ class Supervisor:
             due=time, stamp=None, times=np.array([plan.move.duration]), position=goal, velocity=still,
             acceleration=still, until=time,
         )  # fmt: skip
-        return Order(window=window, stop=True)
+        return [Order(window=window, stop=True)]
 
     def _planned(self, time: float) -> StopPlan:
         following, latency = self.following, self._latency
@@ -374,7 +380,8 @@ class Supervisor:
         starts = [motion.after(min(age, GOES_ON) + step) for step in steps]
         path = None
         if near is not None:
-            seen = following.reference(time - age - near)
+            seen, window = following.reference(time - age - near), self._leading[-1].window
+            led = self._led(window, time - near + np.array(steps))
             if belief.alone:
                 # One reading after a gap: its places may tell that joints are on their path, velocities alone nothing.
                 placed = np.abs(motion.position - seen.position) <= self.config.path_distance
@@ -382,34 +389,33 @@ class Supervisor:
                     position=motion.position, velocity=np.where(placed, seen.velocity, motion.velocity)
                 )
             along = np.abs(motion.velocity - seen.velocity) <= _SLACK + _SLACK_RELATIVE * np.abs(seen.velocity)
-            led = [following.reference(time - near + step) for step in steps]
-            path = PathPlace(reference=reference, time=time - near + 0.5 * latency, along=along)
+            if time - near < window.until:  # later it is led to rest already
+                path = PathPlace(reference=reference, time=time - near + 0.5 * latency, along=along)
             starts = [
                 self._gone_on(along, motion, seen, ref, straight) for ref, straight in zip(led, starts, strict=True)
             ]
-        last, explains = self._leading[-1], min(self._leading, key=lambda order: self._unlike(order, starts[1], time))
-        for order in (last,) if last is explains else (last, explains):
-            if self._unlike(order, starts[1], time) < 2.0 * self.config.tracking_tolerance:
-                starts += [self._led(order, time + step) for step in (0.0, 0.5 * latency, latency)]
+        leads = [self._led(order.window, time - order.shift + np.sort(steps)) for order in self._leading]
+        unlike = [float(np.abs(led[0].position - starts[1].position).max()) for led in leads]
+        for k in {len(leads) - 1: None, int(np.argmin(unlike)): None}:  # the last one may have been lost
+            if unlike[k] < 2.0 * self.config.tracking_tolerance:
+                starts += leads[k]
         if self._stop is not None:  # the one before may be on its way
             starts += self._stop.ways(max(time - self._sent, 0.0))
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
-        return plan_stop(starts, self.plan.windows.check, path, back_to, self._shown, self.plan.arm)
+        goal = None if self._stop is None else self._stop.move.goal
+        return plan_stop(starts, self.plan.windows.check, path, back_to, self._shown, self.plan.arm, goal)
 
-    def _led(self, order: Order, time: float) -> JointMotion:
-        """Return where a message leads at a time: along the path, and then to rest."""
-        window, elapsed = order.window, time - order.shift
-        if elapsed < window.until:
-            return self.following.reference(elapsed)
-        rows = window.position, window.velocity, window.acceleration
-        position, velocity, acceleration = (
-            np.array([np.interp(elapsed, window.times, column) for column in each.T]) for each in rows
-        )
-        return JointMotion(position=position, velocity=velocity, acceleration=acceleration)
-
-    def _unlike(self, order: Order, motion: JointMotion, time: float) -> float:
-        """Return how far from where a message leads a motion is [rad or m]: the last messages may have been lost."""
-        return float(np.abs(self._led(order, time).position - motion.position).max())
+    def _led(self, window: Window, elapsed: Array) -> list[JointMotion]:
+        """Return where a message leads at times from the start of the run: along the path, and then to rest."""
+        motions = motions_at(self.plan.reference, elapsed)
+        rests = np.flatnonzero(elapsed >= window.until).tolist()
+        if rests:
+            rows = np.hstack([window.position, window.velocity, window.acceleration]).T
+            values = np.array([np.interp(elapsed, window.times, row) for row in rows]).reshape(3, -1, len(elapsed))
+            for k in rests:
+                position, velocity, acceleration = values[:, :, k]
+                motions[k] = JointMotion(position=position, velocity=velocity, acceleration=acceleration)
+        return motions
 
     def _gone_on(
         self, along: BoolArray, motion: JointMotion, seen: JointMotion, led: JointMotion, straight: JointMotion
