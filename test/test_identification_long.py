@@ -99,3 +99,15 @@ def test_gram_matrices_do_not_depend_on_what_is_kept(long: Dataset, monkeypatch:
     np.testing.assert_array_equal(kept[1], computed[1])
     direct = samples.filtered(base.regressor(samples.q, samples.dq, samples.ddq))
     np.testing.assert_allclose(kept[1], direct, rtol=1e-9, atol=1e-9)
+
+
+def test_columns_that_are_zero_pass_a_low_pass_as_they_are(long: Dataset) -> None:
+    """Friction that a joint does not have, or that no joint has."""
+    samples = evenly_weighted([long], ARM, 3.0).coarse()
+    assert not samples.open
+    values = np.zeros((len(samples), 2, 3))
+    assert np.array_equal(samples.filtered(values), values)
+    values[:, 1, 2] = samples.dq[:, 1]
+    passed = samples.filtered(values)
+    assert np.array_equal(passed[:, 0], values[:, 0])
+    np.testing.assert_allclose(passed[:, 1, 2], samples.filtered(samples.dq)[:, 1], rtol=0, atol=1e-12)

@@ -189,7 +189,8 @@ class Samples:
             rows = slice(runs[0].start, runs[-1].stop)
             gaps = rows.stop - rows.start > len(runs) * length  # others lie between them
             part = flat[np.concatenate([np.arange(run.start, run.stop) for run in runs])] if gaps else flat[rows]
-            for some in np.split(seen, range(_COLUMNS, len(seen), _COLUMNS)):
+            for first in range(0, len(seen), _COLUMNS):
+                some = seen[first : first + _COLUMNS]
                 columns = part.T[some].reshape(len(some), len(runs), length)
                 part.T[some] = zero_phase_low_pass(columns, rate, cutoff, axis=2).reshape(len(some), -1)
             if gaps:
