@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque
@@ -244,6 +244,7 @@ def test_any_measured_parameters_become_those_of_real_bodies(pi: np.ndarray, wei
 
 @settings(max_examples=40, deadline=None)
 @given(inertial=arrays(float, (2, 10), elements=st.floats(-5.0, 5.0)))
+@example(inertial=np.array([[3.0, *[1e-24] * 9], [1e-24] * 10]))
 def test_any_description_makes_a_believable_prior(inertial: np.ndarray) -> None:
     assert (np.linalg.eigvalsh(pseudo_inertia(believable_prior(ARM.with_inertial(inertial))))[:, 0] > 0.0).all()
 

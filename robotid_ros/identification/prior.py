@@ -19,7 +19,7 @@ from robotid_ros.identification.stroke_friction import StrokeFriction
 from robotid_ros.model.inertia import pseudo_inertia, pseudo_inertia_parameters
 from robotid_ros.model.robot_model import RobotModel
 
-_FARTHEST = 10.0  # arm lengths, of a plausible centre of mass
+_FARTHEST = 10.0  # arm lengths, of what belongs to a plausible body
 _MASS = 0.3  # relative deviation of a described mass: published descriptions of one arm differ by as much
 _UNKNOWN_MASS = 5.0  # kg, of a link of an arm of which no mass is known; evidence finds how much it counts
 _SIZE = 0.1  # m, least extent of a link: joints may meet in one point, bodies do not
@@ -178,8 +178,8 @@ def description_prior(model: RobotModel, base: BaseParameters, *, rotor_inertia:
 def believable_prior(model: RobotModel) -> Array:
     """Return the description's inertial parameters, corrected where they are not those of real bodies.
 
-    A mass below 1 % of the mean, or second moments below those of a ball whose radius is a hundredth of the arm's
-    length, are raised to that; a description without masses counts as links of 1 kg and 10 cm.
+    A mass below 1 % of the mean, or of a body ten times as large as the arm, and second moments below those of a ball
+    whose radius is a hundredth of the arm's length, are raised to that; without masses, links have 1 kg and 10 cm.
 
     Returns
     -------
@@ -188,9 +188,9 @@ def believable_prior(model: RobotModel) -> Array:
     """
     inertial, length = np.array(model.inertial), arm_length(model)
     mean = float(np.mean(np.maximum(inertial[:, 9], 0.0)))
-    least = 0.01 * mean if mean > 0.0 else 1.0
     result = np.empty_like(inertial)
     for k, pi in enumerate(inertial):
+        least = max(0.01 * mean, float(np.abs(pi[:6]).max()) / (_FARTHEST * length) ** 2) or 1.0
         if pi[9] < least:
             pi = least * np.array([*_SIZE**2 * np.array([1, 0, 0, 1, 0, 1]), 0, 0, 0, 1])
         mass = pi[9]
