@@ -200,6 +200,16 @@ def test_torque_in_millinewton_metres_is_not_usable() -> None:
     assert 'mN m' in result.reason
 
 
+def test_one_joint_in_another_unit_is_refused_and_one_with_other_masses_is_not() -> None:
+    model = shoulder_alone()
+    time, q, dq, ddq = fourier_motion(1, np.random.default_rng(5), size=0.9)
+    torque = pinocchio_torque(model, q, dq, ddq) + 2.0 * np.sign(dq)
+    for factor, words in ((1000.0, 'mN m'), (0.001, 'currents'), (8.0, ''), (0.1, '')):
+        doubt = torque_size([dataset(model, (time, q, dq, ddq), factor * torque)], model).doubt
+        assert words in doubt
+        assert bool(doubt) == bool(words)
+
+
 @pytest.mark.parametrize('seed', range(6))
 def test_efforts_that_the_driver_has_taken_gravity_out_of_are_told(seed: int) -> None:
     """Links a fifth off the description, a driver's own model of gravity a tenth off, and any mount as it comes."""

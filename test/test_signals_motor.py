@@ -15,7 +15,7 @@ import pytest
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.data.settings import torque_factors
 from robotid_ros.errors import DataError
-from robotid_ros.signals import check_motor_side
+from robotid_ros.signals import check_motor_side, prior_factors
 
 
 def test_current_times_constant_times_ratio():
@@ -42,18 +42,18 @@ def measured(rng, sign=1.0, scale=1.0):
 
 def test_a_right_sign_gives_no_warning():
     torque, *others = measured(np.random.default_rng(1))
-    assert check_motor_side(torque, *others, ('one', 'two')) == ()
+    assert check_motor_side(prior_factors(torque, *others), ('one', 'two')) == ()
 
 
 def test_a_reversed_sign_is_named():
     torque, *others = measured(np.random.default_rng(2), sign=-1.0)
-    (sentence,) = check_motor_side(torque, *others, ('one', 'two'))
+    (sentence,) = check_motor_side(prior_factors(torque, *others), ('one', 'two'))
     assert 'the torque of two looks reversed' in sentence
 
 
 def test_a_wrong_scale_is_named():
     torque, *others = measured(np.random.default_rng(3), scale=10.0)
-    (sentence,) = check_motor_side(torque, *others, ('one', 'two'))
+    (sentence,) = check_motor_side(prior_factors(torque, *others), ('one', 'two'))
     assert sentence.startswith('the torque is 12 times at two of what')
 
 
@@ -61,7 +61,7 @@ def test_a_prior_that_says_nothing_is_not_held_against_the_measurement():
     rng = np.random.default_rng(4)
     torque, *others = measured(rng)
     others[0] = np.stack([np.zeros(len(torque)), 1e-3 * rng.standard_normal(len(torque))], axis=1)
-    assert check_motor_side(torque, *others, ('one', 'two')) == ()
+    assert check_motor_side(prior_factors(torque, *others), ('one', 'two')) == ()
 
 
 UR10 = Path(__file__).parents[2] / 'shared' / 'data' / 'ur10_exciting'
@@ -76,10 +76,17 @@ def test_a_real_arm_against_its_published_urdf():
     dataset, _ = process_file(UR10)
     model = RobotModel.from_urdf(Path(__file__).parent / 'robots' / 'ur10.urdf')
     prior = inverse_dynamics(model, dataset.q, dataset.dq, dataset.ddq)
-    others = (prior, dataset.dq, dataset.ddq, dataset.joint_names)
-    assert not any('reversed' in sentence for sentence in check_motor_side(dataset.tau, *others))
+    others = (prior, dataset.dq, dataset.ddq)
+    assert not any(
+        'reversed' in sentence
+        for sentence in check_motor_side(prior_factors(dataset.tau, *others), dataset.joint_names)
+    )
     for j, joint in enumerate(dataset.joint_names[:4]):
         turned = dataset.tau * np.where(np.arange(6) == j, -1.0, 1.0)
-        named = [sentence for sentence in check_motor_side(turned, *others) if 'reversed' in sentence]
+        named = [
+            sentence
+            for sentence in check_motor_side(prior_factors(turned, *others), dataset.joint_names)
+            if 'reversed' in sentence
+        ]
         assert len(named) == 1
         assert f'the torque of {joint} looks reversed' in named[0]

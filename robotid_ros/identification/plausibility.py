@@ -46,6 +46,7 @@ _BEYOND = 10.0  # times the effort limits: no arm does that
 _DRIVING = 0.02  # of the mean power: noise makes friction drive a joint by less
 _APART = 10.0  # times between the joints' factors: constants differ so from motor to motor, errors of masses do not
 _WRONG_ALL, _WRONG_MEAN = 3.0, 5.0  # factor by which all torques, and their mean, contradict a description
+_WRONG_ALONE = 100.0  # the same of one joint alone: the masses of a single link may be anything, but not that far off
 _WEIGHTLESS = 3.0  # times smaller than what motion needs is the part of gravity in efforts that hold none; 3 deviations
 _AT_LIMIT = 0.02  # share of samples at an extreme that noise does not reach
 _CLIPPED = 3.0  # times the samples just beside the extreme: a clipped torque has hardly any there, a sine has many
@@ -181,7 +182,8 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
 
     - all joints alike are off by three times and, in the geometric mean, by five: a doubt, for published descriptions
       of one arm differ by a factor of two at most. Efforts of which nobody says that they are torques need not be off
-      alike, since constants and gears differ from motor to motor: most joints, and the median, are enough;
+      alike, since constants and gears differ from motor to motor: most joints, and the median, are enough. One joint
+      alone has to be off by a hundred times;
     - factors differ by ten times: a cause, should the model fail. So are currents whose constants nobody gave, whatever
       the configuration calls them; where a model of bodies explains them, other masses are as good a cause;
     - else, what is off in single joints is noted.
@@ -211,26 +213,27 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
         return Size(_NO_GRAVITY, '', ())
     factors = prior_factors(*beside)
     known = np.abs(factors[np.isfinite(factors)])
-    if len(known) < 2:
-        return Size(beyond, '', check_motor_side(*beside, model.joint_names))
+    if not len(known):
+        return Size(beyond, '', ())
     cause = ''
     if known.max() > _APART * known.min():
         cause = (
             f'the efforts are {known.min():.2g} to {known.max():.2g} times what the masses of the description need, '
-            f'differently in each joint: they may be currents, or torques of motors before their gears, whatever was '
+            'differently in each joint: they may be currents, or torques of motors before their gears, whatever was '
             f'said; {_SAY}'
         )
     needed = len(known) if stated else len(known) // 2 + 1
     off = max(np.sum(known < 1.0 / _WRONG_ALL), np.sum(known > _WRONG_ALL)) >= needed
     size = float(np.exp(np.mean(np.log(known)) if stated else np.median(np.log(known))))
-    if off and not 1.0 / _WRONG_MEAN < size < _WRONG_MEAN:
+    wrong = _WRONG_MEAN if len(known) > 1 else _WRONG_ALONE
+    if off and not 1.0 / wrong < size < wrong:
         what = 'currents, or torques of motors before their gears' if size < 1.0 else 'torques in another unit, mN m'
         doubt = (
             f'the efforts of {"all" if stated else "most"} joints are {size:.2g} times what the masses of the '
             f'description need: they may be {what}; {_SAY}'
         )
         return Size(doubt, cause, ())
-    return Size(beyond, cause, check_motor_side(*beside, model.joint_names))
+    return Size(beyond, cause, check_motor_side(factors, model.joint_names))
 
 
 def _share_of_efforts(datasets: Sequence[Dataset], model: RobotModel) -> Array:

@@ -52,15 +52,16 @@ def prior_factors(torque: Array, prior: Array, velocity: Array, acceleration: Ar
     return factors
 
 
-def check_motor_side(
-    torque: Array, prior: Array, velocity: Array, acceleration: Array, joint_names: Sequence[str]
-) -> tuple[str, ...]:
-    """Compare measured torques with those of a prior model; return a sentence on wrong signs and one on wrong sizes.
+def check_motor_side(factors: Array, joint_names: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence on signs, and one on sizes, of measured torques that look wrong beside a prior model's.
 
-    The factor of each joint should be near one, and near those of the other joints; arguments as in
-    :func:`prior_factors`.
+    Parameters
+    ----------
+    factors : ndarray, shape (n,)
+        Of measured torques over those of the prior model, see :func:`prior_factors`: they should be near one, and near
+        each other.
+    joint_names : sequence of str
     """
-    factors = prior_factors(torque, prior, velocity, acceleration)
     known = np.abs(factors[np.isfinite(factors)])
     usual = float(np.median(known)) if len(known) > 2 else 1.0
     told = dict(zip(joint_names, factors.tolist(), strict=True))
