@@ -156,6 +156,16 @@ def test_a_model_that_loses_to_plain_least_squares_is_not_handed_out(share: floa
     lost = share > 0.0 and not stays
     assert result.usable == (not lost), result.reason
     assert ('and plain least squares' in result.reason) == lost
+    if lost:  # what it advises does what it says
+        estimator = re.search('estimator (ols|wls), friction coulomb_viscous[+]offset', result.reason)
+        assert estimator is not None
+        told = replace(PLAIN, estimator=estimator[1])
+        advised = identify(
+            dataset(model, motion, torque + first), model, validation=dataset(model, other, judging), config=told
+        )
+        assert advised.usable
+        left = advised.metrics['validation'].relative_error_total
+        assert f'plain least squares {left:.2g}'[:-1] in result.reason
     assert not lost or not any(use.good for use in result.good_for)
     (beside,) = (each for each in result.decisions if each.subject == 'beside plain')
     ours, plain = (np.linalg.norm(each.error) for each in beside.alternatives)
@@ -173,6 +183,7 @@ def test_a_twentieth_of_the_error_or_a_hundredth_of_the_torque_is_no_loss_to_pla
         return torque_metrics(('a', 'b'), np.full((10, 2), 100.0), np.full((10, 2), 100.0 - percent))
 
     assert not beaten_by_plain(left(10.4), left(10.0))
+    assert 'check the signs' in beaten_by_plain(left(10.6), left(10.0))
     assert '10.6 %' in beaten_by_plain(left(10.6), left(10.0))
     assert not beaten_by_plain(left(0.9), left(0.1))
     assert beaten_by_plain(left(1.1), left(0.1))

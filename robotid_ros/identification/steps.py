@@ -287,12 +287,12 @@ def conclude(
     solid_metrics = {name: fit_metrics(base, solid, model, listed) for name, listed in sets.items()}
     judged = metrics.get('held_out', metrics[judge])
     if judge == 'validation' and config.friction == config.estimator == 'auto':
-        plain = plain_metrics(rows, model, sets[judge])
+        plain, instead = plain_metrics(rows, model, sets[judge])
         left, beside = (f'{each.relative_error_total:.3g} %' for each in (judged, plain))
         tried = Alternative(name='this model', error=judged.rmse), Alternative(name='plain', error=plain.rmse)
         chosen = f'{left} of the torque are left in validation, where plain least squares leave {beside}'
         decisions = (*decisions, Decision(subject='beside plain', chosen=chosen, alternatives=tried))
-        if usable and (beaten := beaten_by_plain(judged, plain)):
+        if usable and (beaten := beaten_by_plain(judged, plain, instead)):
             usable, reason = False, beaten
     uses = good_for(
         judged,
@@ -329,23 +329,21 @@ def conclude(
     )
 
 
-def plain_metrics(rows: Rows, model: RobotModel, datasets: Sequence[Dataset]) -> Metrics:
-    """Return the errors of the better of plain ordinary and weighted least squares, fitted to the same samples."""
-    base = rows.base
+def plain_metrics(rows: Rows, model: RobotModel, datasets: Sequence[Dataset]) -> tuple[Metrics, str]:
+    """Return the errors of the better of plain ordinary and weighted least squares, fitted to the same samples.
+
+    And the settings that give it, or nothing where its friction drives a joint, as no setting allows.
+    """
+    base, friction = rows.base, friction_model(PLAIN)
     assert isinstance(base, BaseParameters)
-    few = Rows(base, few_of(rows.samples.sliding(None).with_bandwidth(None)))
-    fits = (
-        least_squares(
-            few,
-            friction_model(PLAIN),
-            np.zeros((model.n, 0)),
-            estimator=estimator,
-            covariance=False,
-            dissipative=False,
-        )
-        for estimator in ('ols', 'wls')
-    )
-    return min((fit_metrics(base, fit, model, datasets) for fit in fits), key=lambda each: each.relative_error_total)
+    few, shape = Rows(base, few_of(rows.samples.sliding(None).with_bandwidth(None))), np.zeros((model.n, 0))
+    found = []
+    for estimator in ('ols', 'wls'):
+        fit = least_squares(few, friction, shape, estimator=estimator, covariance=False, dissipative=False)
+        drives = bool((fit.friction_parameters[:, ~np.array(friction.signed)] < 0.0).any())
+        instead = '' if drives else f'estimator {estimator}, friction {PLAIN}'
+        found.append((fit_metrics(base, fit, model, datasets), instead))
+    return min(found, key=lambda each: each[0].relative_error_total)
 
 
 def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Array]:

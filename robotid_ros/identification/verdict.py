@@ -271,7 +271,7 @@ def good_for_nothing(uses: Sequence[Use], metrics: Metrics, cause: str = '') -> 
     )
 
 
-def beaten_by_plain(metrics: Metrics, plain: Metrics) -> str:
+def beaten_by_plain(metrics: Metrics, plain: Metrics, instead: str = '') -> str:
     """Return that plain least squares predict unseen data better, and what to do; nothing where they do not.
 
     A model with more terms has to predict at least as well as the plain one, wherever it is judged,
@@ -286,14 +286,21 @@ def beaten_by_plain(metrics: Metrics, plain: Metrics) -> str:
         Of the model, on the data that judge.
     plain : Metrics
         Of plain least squares, on the same.
+    instead : str
+        The settings that give the plain model; empty where its friction drives a joint, as no setting allows.
     """
     error, least = metrics.relative_error_total, plain.relative_error_total
     if error <= _BEATEN * least or error**2 - least**2 <= _MATTERS**2:
         return ''
+    advice = (
+        f'take the plain model ({instead})'
+        if instead
+        else ('check the signs of the torques, for plain friction would drive a joint')
+    )
     return (
         f'on the data that judge, the model leaves {error:.3g} % of the torque, and plain least squares {least:.3g} %: '
         'what it has beside Coulomb and viscous friction does not hold there; identify from that recording too, or '
-        'take the plain model (estimator wls, friction coulomb_viscous+offset)'
+        + advice
     )
 
 
