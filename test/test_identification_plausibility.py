@@ -145,7 +145,9 @@ def test_known_parameters_do_not_make_a_torque_good_for_something() -> None:
 @pytest.mark.parametrize('seed', range(2))
 @pytest.mark.parametrize('share', [0.0, 0.1])
 @pytest.mark.parametrize('stays', [True, False])
-def test_a_model_that_loses_to_plain_least_squares_is_not_handed_out(share: float, stays: bool, seed: int) -> None:
+def test_plain_least_squares_take_the_place_of_what_does_not_hold_in_validation(
+    share: float, stays: bool, seed: int
+) -> None:
     """A torque ripple, which the arm has still when it is judged, or with the other sign."""
     model, motion, torque = measured(seed)
     _, other, judging = measured(seed + 20)
@@ -153,32 +155,47 @@ def test_a_model_that_loses_to_plain_least_squares_is_not_handed_out(share: floa
     first, after = (size * np.sin(40.0 * q) for q in (motion[1], other[1]))
     judging = judging + (after if stays else -after)
     result = identify(dataset(model, motion, torque + first), model, validation=dataset(model, other, judging))
-    lost = share > 0.0 and not stays
-    assert result.usable == (not lost), result.reason
-    assert ('and plain least squares' in result.reason) == lost
-    if lost:  # what it advises does what it says
-        estimator = re.search('estimator (ols|wls), friction coulomb_viscous[+]offset', result.reason)
-        assert estimator is not None
-        told = replace(PLAIN, estimator=estimator[1])
-        advised = identify(
+    assert result.usable, result.reason
+    (beside,) = (each for each in result.decisions if each.subject == 'beside plain')
+    ours, *plain = (np.linalg.norm(each.error) for each in beside.alternatives)
+    left = result.metrics['validation'].rmse
+    if share > 0.0 and not stays:
+        assert ours > 1.5 * min(plain)
+        assert result.friction_name == 'coulomb_viscous+offset'
+        estimator = 'wls' if beside.chosen.startswith('weighted') else 'ols'
+        told = replace(PLAIN, estimator=estimator, friction='coulomb_viscous+offset')
+        same = identify(
             dataset(model, motion, torque + first), model, validation=dataset(model, other, judging), config=told
         )
-        assert advised.usable
-        left = advised.metrics['validation'].relative_error_total
-        assert f'plain least squares {left:.2g}'[:-1] in result.reason
-    assert not lost or not any(use.good for use in result.good_for)
-    (beside,) = (each for each in result.decisions if each.subject == 'beside plain')
-    ours, plain = (np.linalg.norm(each.error) for each in beside.alternatives)
-    assert ours == pytest.approx(np.linalg.norm(result.metrics['validation'].rmse), rel=1e-5)
-    if share == 0.0:  # plain is all there is
-        assert ours == pytest.approx(plain, rel=0.01)
-    elif stays:
-        assert ours < 0.5 * plain
-    else:
-        assert 1.5 * plain < ours < 2.5 * plain
+        np.testing.assert_allclose(left, same.metrics['validation'].rmse, rtol=0.02)
+        np.testing.assert_allclose(result.base_values, same.base_values, rtol=0.02, atol=0.02)
+        np.testing.assert_allclose(result.base_std, same.base_std, rtol=0.1)
+    elif share > 0.0:
+        assert ours < 0.5 * min(plain)
+        assert np.linalg.norm(left) == pytest.approx(ours, rel=1e-5)
+    else:  # plain is all there is
+        assert np.linalg.norm(left) <= min(ours, *plain) * 1.01
+        assert ours == pytest.approx(min(plain), rel=0.02)
 
 
-def test_a_twentieth_of_the_error_or_a_hundredth_of_the_torque_is_no_loss_to_plain_least_squares() -> None:
+@pytest.mark.parametrize('seed', range(2))
+def test_what_each_part_of_a_validation_chooses_for_the_others_is_told(seed: int) -> None:
+    """A ripple that is there in the half of the validation: parts disagree, and the error told is that of strangers."""
+    model, motion, torque = measured(seed)
+    _, other, judging = measured(seed + 20)
+    size = 0.1 * np.sqrt(2.0 * np.mean(torque**2, axis=0))
+    late = np.arange(len(judging))[:, None] > len(judging) * (0.3 + 0.1 * seed)
+    judging = judging + size * np.sin(40.0 * other[1]) * np.where(late, 1.0, -1.0)
+    training = dataset(model, motion, torque + size * np.sin(40.0 * motion[1]))
+    result = identify(training, model, validation=dataset(model, other, judging))
+    (beside,) = (each.chosen for each in result.decisions if each.subject == 'beside plain')
+    *left, unseen = (float(each) for each in re.findall('([0-9.]+) %', beside))
+    assert unseen >= min(left)  # parts that differ choose worse for each other than all of them together
+    assert (unseen > 1.05 * min(left)) == (seed == 0)
+    assert result.metrics['validation'].relative_error_total == pytest.approx(min(left), rel=0.02)
+
+
+def test_friction_that_drives_is_named_where_it_predicts_better_by_a_twentieth_and_a_hundredth_of_the_torque() -> None:
     def left(percent: float) -> Metrics:
         return torque_metrics(('a', 'b'), np.full((10, 2), 100.0), np.full((10, 2), 100.0 - percent))
 

@@ -20,7 +20,7 @@ import numpy as np
 import scipy
 
 import robotid_ros
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import BaseParameters
@@ -28,7 +28,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, unit_of
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import BaseRegressor
-from robotid_ros.identification.judge import Decision
+from robotid_ros.identification.judge import Decision, Score
 from robotid_ros.identification.least_squares import essential_parameters
 from robotid_ros.identification.physical import PhysicalFit
 from robotid_ros.identification.result import IdentificationResult
@@ -45,9 +45,28 @@ _SAMPLES = 20000  # at most
 
 def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]) -> Metrics:
     """Return the errors against the torque as recorded, on every sample."""
+    return torque_metrics(model.joint_names, *_measured_and_predicted(base, fit, model, datasets))
+
+
+def score_of(
+    base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset], label: IntArray
+) -> Score:
+    """Return the errors against the torque as recorded, on every sample, by groups of states."""
+    measured, predicted = _measured_and_predicted(base, fit, model, datasets)
+    squares = (measured - predicted) ** 2
+    held = [label == k for k in np.unique(label)]
+    return Score(
+        squares=np.array([squares[rows].sum(axis=0) for rows in held]),
+        count=np.array([np.full(model.n, rows.sum(), dtype=float) for rows in held]),
+    )
+
+
+def _measured_and_predicted(
+    base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]
+) -> tuple[Array, Array]:
     samples = evenly_weighted(datasets, model, fit.bandwidth)
     predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
-    return torque_metrics(model.joint_names, samples.measured @ model.drives, predicted @ model.drives)
+    return samples.measured @ model.drives, predicted @ model.drives
 
 
 def errors_in_motion(

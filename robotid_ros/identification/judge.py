@@ -127,6 +127,10 @@ class Score:
         """Return the score of one joint alone."""
         return Score(squares=self.squares[:, joint, None], count=self.count[:, joint, None])
 
+    def without(self, group: int) -> 'Score':
+        """Return the score of all groups but one."""
+        return Score(squares=np.delete(self.squares, group, axis=0), count=np.delete(self.count, group, axis=0))
+
     def joints_lose_to(self, new: 'Score') -> BoolArray:
         """Return in which joints a challenger predicts better, shape (n,): the rule, joint by joint.
 

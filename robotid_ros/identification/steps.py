@@ -21,13 +21,20 @@ from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.assembly import assemble, errors_in_motion, fit_metrics, provenance_of, thresholds
+from robotid_ros.identification.assembly import (
+    assemble,
+    errors_in_motion,
+    fit_metrics,
+    provenance_of,
+    score_of,
+    thresholds,
+)
 from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.information import BaseRegressor, Rows, solved
 from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, groups
-from robotid_ros.identification.least_squares import least_squares, normal_equations
+from robotid_ros.identification.least_squares import LinearEstimator, least_squares, normal_equations
 from robotid_ros.identification.model_choice import (
     choose_signals_and_model,
     few_of,
@@ -102,7 +109,8 @@ def identify(
         parameters, and count for the linear ones beside the training data; the alternating estimator takes all
         friction from them.
     validation, test : Dataset or sequence of Dataset
-        Data that only the metrics and the verdict see. They are filtered like the training data.
+        Data that the metrics and the verdict see, filtered like the training data. A validation also chooses between
+        the model found and plain least squares, see :func:`beside_plain`; a test chooses nothing.
     config : IdentificationConfig, optional
     progress : callable, optional
         Called with a share from 0 to 1 and a text.
@@ -231,6 +239,10 @@ def conclude(
     base = rows.base
     assert isinstance(base, BaseParameters)
     limit = thresholds(config, model)
+    beaten = ''
+    if 'validation' in sets and config.friction == config.estimator == 'auto':
+        rows, fit, decision, beaten = beside_plain(rows, fit, model, sets['validation'])
+        decisions = (*decisions, decision)
     solid = fit
     for _ in range(_LOAD_PASSES if fit.friction.needs_load else 1):
         # Load-dependent friction uses the load of the previous pass.
@@ -286,14 +298,8 @@ def conclude(
         usable, reason = False, fit.reason
     solid_metrics = {name: fit_metrics(base, solid, model, listed) for name, listed in sets.items()}
     judged = metrics.get('held_out', metrics[judge])
-    if judge == 'validation' and config.friction == config.estimator == 'auto':
-        plain, instead = plain_metrics(rows, model, sets[judge])
-        left, beside = (f'{each.relative_error_total:.3g} %' for each in (judged, plain))
-        tried = Alternative(name='this model', error=judged.rmse), Alternative(name='plain', error=plain.rmse)
-        chosen = f'{left} of the torque are left in validation, where plain least squares leave {beside}'
-        decisions = (*decisions, Decision(subject='beside plain', chosen=chosen, alternatives=tried))
-        if usable and (beaten := beaten_by_plain(judged, plain, instead)):
-            usable, reason = False, beaten
+    if usable and beaten:
+        usable, reason = False, beaten
     uses = good_for(
         judged,
         solid_metrics[judge],
@@ -329,21 +335,56 @@ def conclude(
     )
 
 
-def plain_metrics(rows: Rows, model: RobotModel, datasets: Sequence[Dataset]) -> tuple[Metrics, str]:
-    """Return the errors of the better of plain ordinary and weighted least squares, fitted to the same samples.
+def beside_plain(
+    rows: Rows, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]
+) -> tuple[Rows, TorqueFit, Decision, str]:
+    """Return the fit that a validation prefers: the one found, or plain least squares of the same samples.
 
-    And the settings that give it, or nothing where its friction drives a joint, as no setting allows.
+    Plain least squares, ordinary or weighted, have Coulomb and viscous friction that drives no joint. They take the
+    place where their score is less, see :mod:`robotid_ros.identification.judge`. The decision also tells the error where
+    each group of states is predicted by the fit that all other groups prefer, which no choice has seen.
+
+    Returns
+    -------
+    rows : Rows
+        Of the fit.
+    fit : TorqueFit
+    decision : Decision
+    beaten : str
+        See :func:`robotid_ros.identification.verdict.beaten_by_plain`.
     """
-    base, friction = rows.base, friction_model(PLAIN)
+    base, shape = rows.base, np.zeros((model.n, 0))
     assert isinstance(base, BaseParameters)
-    few, shape = Rows(base, few_of(rows.samples.sliding(None).with_bandwidth(None))), np.zeros((model.n, 0))
-    found = []
-    for estimator in ('ols', 'wls'):
-        fit = least_squares(few, friction, shape, estimator=estimator, covariance=False, dissipative=False)
-        drives = bool((fit.friction_parameters[:, ~np.array(friction.signed)] < 0.0).any())
-        instead = '' if drives else f'estimator {estimator}, friction {PLAIN}'
-        found.append((fit_metrics(base, fit, model, datasets), instead))
-    return min(found, key=lambda each: each[0].relative_error_total)
+    plain = Rows(base, rows.samples.sliding(None).with_bandwidth(None))
+    few, samples = Rows(base, few_of(plain.samples)), evenly_weighted(datasets, model, None)
+    label = groups(samples, GROUPS)
+    estimators: tuple[LinearEstimator, ...] = ('wls', 'ols')
+    others, free = (
+        [
+            least_squares(few, friction_model(PLAIN), shape, estimator=each, covariance=False, dissipative=brakes)
+            for each in estimators
+        ]
+        for brakes in (True, False)
+    )
+    every = [score_of(base, each, model, datasets, label) for each in (fit, *others)]
+    power = float(np.sum((samples.measured @ model.drives) ** 2))
+    by_others = [min(every, key=lambda each: each.without(k).value) for k in range(len(every[0].squares))]
+    unseen = sum(each.squares[k].sum() for k, each in enumerate(by_others))
+    left = [100.0 * float(np.sqrt(each / max(power, 1e-300))) for each in (*(x.squares.sum() for x in every), unseen)]
+    taken = min(range(3), key=lambda k: every[k].value)
+    if taken:
+        rows = plain
+        fit = least_squares(rows, friction_model(PLAIN), shape, estimator=estimators[taken - 1])
+    names = ('this model', 'weighted plain least squares', 'plain least squares')
+    decision = Decision(
+        subject='beside plain',
+        chosen=f'{names[taken]}; of the torque in validation, '
+        + ', '.join(f'{name} leave {each:.3g} %' for name, each in zip(names, left, strict=False))
+        + f'; where states choose for each other, {left[-1]:.3g} %',
+        alternatives=tuple(Alternative(name=name, error=each.rmse) for name, each in zip(names, every, strict=True)),
+    )
+    least = min((fit_metrics(base, each, model, datasets) for each in free), key=lambda each: each.relative_error_total)
+    return rows, fit, decision, beaten_by_plain(fit_metrics(base, fit, model, datasets), least)
 
 
 def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Array]:

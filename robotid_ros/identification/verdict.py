@@ -271,14 +271,14 @@ def good_for_nothing(uses: Sequence[Use], metrics: Metrics, cause: str = '') -> 
     )
 
 
-def beaten_by_plain(metrics: Metrics, plain: Metrics, instead: str = '') -> str:
-    """Return that plain least squares predict unseen data better, and what to do; nothing where they do not.
+def beaten_by_plain(metrics: Metrics, plain: Metrics) -> str:
+    """Return that friction of the wrong sign predicts unseen data better, and what to do; nothing where it does not.
 
-    A model with more terms has to predict at least as well as the plain one, wherever it is judged,
+    A model of friction that brakes has to predict about as well as plain least squares whose friction may drive a joint,
 
         E <= 1.05 P,   or   E^2 - P^2 <= (1 %)^2,
 
-    with E and P the relative errors of both: else its terms do not hold there, however small its own error is.
+    with E and P the relative errors of both: else the torques have the wrong sign, or are those of something else.
 
     Parameters
     ----------
@@ -286,21 +286,13 @@ def beaten_by_plain(metrics: Metrics, plain: Metrics, instead: str = '') -> str:
         Of the model, on the data that judge.
     plain : Metrics
         Of plain least squares, on the same.
-    instead : str
-        The settings that give the plain model; empty where its friction drives a joint, as no setting allows.
     """
     error, least = metrics.relative_error_total, plain.relative_error_total
     if error <= _BEATEN * least or error**2 - least**2 <= _MATTERS**2:
         return ''
-    advice = (
-        f'take the plain model ({instead})'
-        if instead
-        else ('check the signs of the torques, for plain friction would drive a joint')
-    )
     return (
-        f'on the data that judge, the model leaves {error:.3g} % of the torque, and plain least squares {least:.3g} %: '
-        'what it has beside Coulomb and viscous friction does not hold there; identify from that recording too, or '
-        + advice
+        f'on the data that judge, the model leaves {error:.3g} % of the torque, and plain least squares whose friction '
+        f'would drive a joint {least:.3g} %; check the signs of the torques'
     )
 
 
