@@ -341,8 +341,8 @@ def beside_plain(
     """Return the fit that a validation prefers: the one found, or plain least squares of the same samples.
 
     Plain least squares, ordinary or weighted, have Coulomb and viscous friction that drives no joint. They take the
-    place where their score is less, see :mod:`robotid_ros.identification.judge`. The decision also tells the error where
-    each group of states is predicted by the fit that all other groups prefer, which no choice has seen.
+    place where their score is less, see :mod:`robotid_ros.identification.judge`. The decision also tells the error
+    where each group of states is predicted by the fit that all other groups prefer, which no choice has seen.
 
     Returns
     -------

@@ -274,7 +274,7 @@ def good_for_nothing(uses: Sequence[Use], metrics: Metrics, cause: str = '') -> 
 def beaten_by_plain(metrics: Metrics, plain: Metrics) -> str:
     """Return that friction of the wrong sign predicts unseen data better, and what to do; nothing where it does not.
 
-    A model of friction that brakes has to predict about as well as plain least squares whose friction may drive a joint,
+    A model of friction that brakes has to predict about as well as plain least squares with friction that may drive,
 
         E <= 1.05 P,   or   E^2 - P^2 <= (1 %)^2,
 
