@@ -378,9 +378,9 @@ def beside_plain(
     names = ('this model', 'weighted plain least squares', 'plain least squares')
     decision = Decision(
         subject='beside plain',
-        chosen=f'{names[taken]}; of the torque in validation, '
-        + ', '.join(f'{name} leave {each:.3g} %' for name, each in zip(names, left, strict=False))
-        + f'; where states choose for each other, {left[-1]:.3g} %',
+        chosen=f'{names[taken]}; left of the torque in validation: '
+        + ', '.join(f'{name} {each:.3g} %' for name, each in zip(names, left, strict=False))
+        + f'; where states choose for each other {left[-1]:.3g} %',
         alternatives=tuple(Alternative(name=name, error=each.rmse) for name, each in zip(names, every, strict=True)),
     )
     least = min((fit_metrics(base, each, model, datasets) for each in free), key=lambda each: each.relative_error_total)
