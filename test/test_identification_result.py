@@ -132,6 +132,14 @@ def test_a_result_that_was_altered_is_refused(result: IdentificationResult, tmp_
     assert 'sha256' in altered(lambda content: content.update(usable=not result.usable), signed=True)
 
 
+def test_friction_of_another_version_is_refused(result: IdentificationResult) -> None:
+    data = result.to_dict()
+    for joint in data['friction']['joints'].values():
+        joint['level_5'] = joint[result.friction_names[0]]
+    with pytest.raises(IdentificationError, match="has the parameters .*, but the result holds .*level_5: identify again"):
+        IdentificationResult.from_yaml(yaml.safe_dump(data))
+
+
 def test_the_rotor_inertia_of_a_slide_is_a_mass() -> None:
     rows = [(0.0, 0.0, 0.0, 0.0), (0.0, 0.3, 0.0, 0.0), (0.0, 0.3, 0.0, 0.0)]
     body = np.array([0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1, 0.0, 0.0, 1.0])

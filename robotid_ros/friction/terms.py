@@ -29,8 +29,12 @@ Quantity: TypeAlias = Literal['force', 'damping', 'stiffness', 'velocity', 'inve
 BREAKAWAY_SPEED = 0.01
 """Speed below which a joint sticks in the model ``static`` [rad/s or m/s]."""
 
-SPEEDS = (0.1, 0.4, 1.4, 5.0, 16.0)
-"""Speeds at which the levels of the model ``levels`` reach 76 %, as multiples of its velocity scale."""
+SPEEDS = (0.1, 1.4, 5.0, 16.0)
+"""Speeds at which the levels of the model ``levels`` reach 76 %, as multiples of its velocity scale.
+
+The first is a sign. A second one, among speeds that an exciting motion only passes through, would be free to take back
+what the first has too much: friction of slow motion comes out up to half as large again.
+"""
 
 DISTANCES = (1.0, 3.0, 10.0, 30.0)
 """Distances over which friction builds up after a reversal, as multiples of the model's presliding distance."""

@@ -176,6 +176,12 @@ class IdentificationResult:
         for name, shape in optional.items():
             if getattr(self, name) is not None:
                 put(name, shape)
+        has = (*self.friction.linear_names, *self.friction.shape_names)
+        if self.friction_names != has:
+            raise IdentificationError(
+                f"friction model '{self.friction_name}' has the parameters {', '.join(has)}, but the result holds "
+                f'{", ".join(self.friction_names)}: identify again, where another version made it'
+            )
 
     @property
     def friction(self) -> FrictionModel:

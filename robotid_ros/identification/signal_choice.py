@@ -40,7 +40,7 @@ _SLOWEST_BANDWIDTH = 0.2  # Hz
 _SLOWEST = 1.6  # times the motion's band: a lower bandwidth hides errors of the model
 _FASTEST = 25.0  # Hz; a higher bandwidth hardly changes the torque at a reversal
 _BANDWIDTHS = 7
-_DELAYS = (0.005, 0.01, 0.02, 0.04)  # s, either way; the search ends where the error rises again
+_DELAYS = (0.005, 0.01, 0.02, 0.04)  # s, either way; each is twice the one before
 _REFINEMENTS = 2  # of the best bandwidth and delay
 _SETTLED = 0.1  # of a joint's largest speed: below it, friction may be turning
 _PER_UNKNOWN = 20  # equations; with fewer, a recording fits any delay
@@ -186,7 +186,7 @@ def choose_delay(
         speed = np.abs(moved.dq) / np.maximum(np.abs(moved.dq).max(axis=0), 1e-9)
         return terms.score(replace(moved, weight=moved.weight * (speed > _SETTLED)), label)
 
-    return _latest(subject, errors, (1.0, -1.0), _vertex)
+    return _latest(subject, errors, (_DELAYS[0], -_DELAYS[0]), _vertex)
 
 
 def choose_lag(terms: Terms, samples: Samples, few_of: Callable[[Samples], Samples]) -> tuple[float, Decision]:
@@ -206,26 +206,26 @@ def choose_lag(terms: Terms, samples: Samples, few_of: Callable[[Samples], Sampl
         late = terms.late(lag)
         return late.score(late.past(few_of(samples), samples), label)
 
-    return _latest('lag of friction', errors, (1.0,), _halves)
+    return _latest('lag of friction', errors, _DELAYS, _halves)
 
 
 def _latest(
     subject: str,
     errors: Callable[[float], Score],
-    signs: tuple[float, ...],
+    first: Sequence[float],
     finer: Callable[[dict[float, Score], float], list[float]],
 ) -> tuple[float, Decision]:
-    """Return the delay [s] of least held-out error, where there is one between those tried, and the choice."""
-    tried = {0.0: errors(0.0), **{sign * _DELAYS[0]: errors(sign * _DELAYS[0]) for sign in signs}}
+    """Return the delay [s] of least held-out error, where there is one between those tried, and the choice.
+
+    The ``first`` are tried in any case: what a lag explains may look worse at a short one than without.
+    """
+    tried = {delay: errors(delay) for delay in (0.0, *first)}
 
     def best() -> float:
         return min(tried, key=lambda delay: tried[delay].value)
 
-    sign = np.sign(best())
-    for delay in (sign * step for step in _DELAYS[1:] if sign):
-        tried[delay] = errors(delay)
-        if delay != best():
-            break
+    while best() and best() in (min(tried), max(tried)) and abs(best()) < _DELAYS[-1]:
+        tried[2.0 * best()] = errors(2.0 * best())
     for _ in range(_REFINEMENTS):
         tried.update({delay: errors(delay) for delay in finer(tried, best())})
     chosen, none = best(), tried[0.0]
