@@ -28,7 +28,6 @@ from robotid_ros.identification.plausibility import held_joints, torque_size
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.terms import Terms
 from robotid_ros.identification.verdict import (
-    Metrics,
     beaten_by_plain,
     good_for,
     good_for_nothing,
@@ -196,16 +195,13 @@ def test_what_each_part_of_a_validation_chooses_for_the_others_is_told(seed: int
 
 
 def test_friction_that_drives_is_named_where_it_predicts_better_by_a_twentieth_and_a_hundredth_of_the_torque() -> None:
-    def left(percent: float) -> Metrics:
-        return torque_metrics(('a', 'b'), np.full((10, 2), 100.0), np.full((10, 2), 100.0 - percent))
-
-    assert not beaten_by_plain(left(10.4), left(10.0))
-    assert 'check the signs' in beaten_by_plain(left(10.6), left(10.0))
-    assert '10.6 %' in beaten_by_plain(left(10.6), left(10.0))
-    assert not beaten_by_plain(left(0.9), left(0.1))
-    assert beaten_by_plain(left(1.1), left(0.1))
-    assert beaten_by_plain(left(3.4), left(3.2))
-    assert not beaten_by_plain(left(1.0), left(2.0))
+    assert not beaten_by_plain(10.4, 10.0)
+    assert 'check the signs' in beaten_by_plain(10.6, 10.0)
+    assert '10.6 %' in beaten_by_plain(10.6, 10.0)
+    assert not beaten_by_plain(0.9, 0.1)
+    assert beaten_by_plain(1.1, 0.1)
+    assert beaten_by_plain(3.4, 3.2)
+    assert not beaten_by_plain(1.0, 2.0)
 
 
 @pytest.mark.parametrize('seed', range(3))

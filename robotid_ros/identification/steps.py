@@ -33,7 +33,7 @@ from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.information import BaseRegressor, Rows, solved
-from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, groups
+from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.least_squares import LinearEstimator, least_squares, normal_equations
 from robotid_ros.identification.model_choice import (
     choose_signals_and_model,
@@ -359,32 +359,39 @@ def beside_plain(
     few, samples = Rows(base, few_of(plain.samples)), evenly_weighted(datasets, model, None)
     label = groups(samples, GROUPS)
     estimators: tuple[LinearEstimator, ...] = ('wls', 'ols')
-    others, free = (
-        [
-            least_squares(few, friction_model(PLAIN), shape, estimator=each, covariance=False, dissipative=brakes)
+
+    def scores(dissipative: bool) -> list[Score]:
+        fits = [
+            least_squares(few, friction_model(PLAIN), shape, estimator=each, covariance=False, dissipative=dissipative)
             for each in estimators
         ]
-        for brakes in (True, False)
-    )
-    every = [score_of(base, each, model, datasets, label) for each in (fit, *others)]
-    power = float(np.sum((samples.measured @ model.drives) ** 2))
-    by_others = [min(every, key=lambda each: each.without(k).value) for k in range(len(every[0].squares))]
+        return [score_of(base, each, model, datasets, label) for each in fits]
+
+    tried = [score_of(base, fit, model, datasets, label), *scores(dissipative=True)]
+    taken = min(range(len(tried)), key=lambda k: tried[k].value)
+    by_others = [min(tried, key=lambda each: each.without(k).value) for k in range(len(tried[0].squares))]
     unseen = sum(each.squares[k].sum() for k, each in enumerate(by_others))
-    left = [100.0 * float(np.sqrt(each / max(power, 1e-300))) for each in (*(x.squares.sum() for x in every), unseen)]
-    taken = min(range(3), key=lambda k: every[k].value)
-    if taken:
-        rows = plain
-        fit = least_squares(rows, friction_model(PLAIN), shape, estimator=estimators[taken - 1])
+    power = max(float(np.sum((samples.measured @ model.drives) ** 2)), 1e-300)
+    *left, free, unseen = (
+        100.0 * float(np.sqrt(squares / power))
+        for squares in (
+            *(each.squares.sum() for each in tried),
+            min(each.squares.sum() for each in scores(dissipative=False)),
+            unseen,
+        )
+    )
     names = ('this model', 'weighted plain least squares', 'plain least squares')
     decision = Decision(
         subject='beside plain',
         chosen=f'{names[taken]}; left of the torque in validation: '
-        + ', '.join(f'{name} {each:.3g} %' for name, each in zip(names, left, strict=False))
-        + f'; where states choose for each other {left[-1]:.3g} %',
-        alternatives=tuple(Alternative(name=name, error=each.rmse) for name, each in zip(names, every, strict=True)),
+        + ', '.join(f'{name} {each:.3g} %' for name, each in zip(names, left, strict=True))
+        + f'; where states choose for each other {unseen:.3g} %',
+        alternatives=tuple(Alternative(name=name, error=each.rmse) for name, each in zip(names, tried, strict=True)),
     )
-    least = min((fit_metrics(base, each, model, datasets) for each in free), key=lambda each: each.relative_error_total)
-    return rows, fit, decision, beaten_by_plain(fit_metrics(base, fit, model, datasets), least)
+    if taken:
+        rows = plain
+        fit = least_squares(rows, friction_model(PLAIN), shape, estimator=estimators[taken - 1])
+    return rows, fit, decision, beaten_by_plain(left[taken], free)
 
 
 def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Array]:

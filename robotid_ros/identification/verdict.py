@@ -271,23 +271,20 @@ def good_for_nothing(uses: Sequence[Use], metrics: Metrics, cause: str = '') -> 
     )
 
 
-def beaten_by_plain(metrics: Metrics, plain: Metrics) -> str:
+def beaten_by_plain(error: float, least: float) -> str:
     """Return that friction of the wrong sign predicts unseen data better, and what to do; nothing where it does not.
 
     A model of friction that brakes has to predict about as well as plain least squares with friction that may drive,
 
         E <= 1.05 P,   or   E^2 - P^2 <= (1 %)^2,
 
-    with E and P the relative errors of both: else the torques have the wrong sign, or are those of something else.
+    else the torques have the wrong sign, or are those of something else.
 
     Parameters
     ----------
-    metrics : Metrics
-        Of the model, on the data that judge.
-    plain : Metrics
-        Of plain least squares, on the same.
+    error, least : float
+        E of the model and P of plain least squares, relative to the torque, on the data that judge [%].
     """
-    error, least = metrics.relative_error_total, plain.relative_error_total
     if error <= _BEATEN * least or error**2 - least**2 <= _MATTERS**2:
         return ''
     return (
