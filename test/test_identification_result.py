@@ -110,6 +110,20 @@ def test_a_damaged_result_is_refused_with_one_line_and_its_name(result: Identifi
         assert 'result.yaml: ' in str(refusal.value)
 
 
+@pytest.mark.parametrize('value', [1e300, -1.0, float('nan'), float('inf')])
+@pytest.mark.parametrize('entry', ['lag', 'delay', 'cutoff', 'torque_bandwidth'])
+def test_a_time_or_frequency_that_no_signal_has_is_refused(
+    result: IdentificationResult, entry: str, value: float
+) -> None:
+    content = result.to_dict()
+    (content['friction'] if entry == 'lag' else content)[entry] = value
+    if value == 1e300 and entry in ('cutoff', 'torque_bandwidth'):  # no limit
+        assert IdentificationResult.from_dict(content)
+        return
+    with pytest.raises(IdentificationError, match=f'{entry}: expected'):
+        IdentificationResult.from_dict(content)
+
+
 def test_a_result_that_was_altered_is_refused(result: IdentificationResult, tmp_path: Path) -> None:
     path = tmp_path / 'result.yaml'
 

@@ -20,6 +20,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction.terms import (
     DISTANCES,
+    LONGEST_DELAY,
     MODELS,
     NUMPY,
     OPTIONS,
@@ -135,7 +136,8 @@ class FrictionModel:
             object.__setattr__(self, 'spring', _positive(self.spring, 'spring', zero=True))
         if self.presliding is not None:
             object.__setattr__(self, 'presliding', _positive(self.presliding, 'presliding', zero=False))
-        _positive(self.lag, 'lag', zero=True)
+        if _positive(self.lag, 'lag', zero=True) > LONGEST_DELAY:
+            raise IdentificationError(f'lag: expected at most {LONGEST_DELAY:g} s, got {self.lag:g} s')
         names = self.linear_names
         bounds = np.eye(len(names))
         for row, parameter in zip(bounds, self._parameters, strict=True):

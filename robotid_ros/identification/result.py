@@ -23,6 +23,7 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import IdentificationError, RobotIdError
 from robotid_ros.files import write_text
 from robotid_ros.friction import FrictionModel, friction_model
+from robotid_ros.friction.terms import LONGEST_DELAY
 from robotid_ros.identification.judge import Alternative, Decision
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.torque_fit import RestFriction
@@ -182,6 +183,12 @@ class IdentificationResult:
                 f"friction model '{self.friction_name}' has the parameters {', '.join(has)}, but the result holds "
                 f'{", ".join(self.friction_names)}: identify again, where another version made it'
             )
+        if not abs(self.delay) <= LONGEST_DELAY:
+            raise IdentificationError(f'delay: expected at most {LONGEST_DELAY:g} s either way, got {self.delay:g} s')
+        for name in ('cutoff', 'torque_bandwidth'):
+            value = getattr(self, name)
+            if value is not None and not 0.0 < value < np.inf:
+                raise IdentificationError(f'{name}: expected a frequency above 0, or none, got {value:g} Hz')
 
     @property
     def friction(self) -> FrictionModel:

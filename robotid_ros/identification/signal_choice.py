@@ -29,7 +29,7 @@ import numpy as np
 
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
-from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
+from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.samples import Samples, earlier, redundant
 from robotid_ros.identification.terms import Terms
 from robotid_ros.signals.filtering import motion_band
@@ -174,11 +174,7 @@ def choose_delay(
     samples_of : callable
         From datasets to the samples to compare by, with the terms' past.
     """
-    subject = 'delay of the torque'
     still = shifted_alike(datasets, 0.0)
-    n = still[0].n
-    if sum(map(len, still)) * n < _PER_UNKNOWN * (len(terms.base.names) + 3 * n):
-        return 0.0, Decision(subject=subject, chosen='none: too few samples to tell')
     label = groups(samples_of(still), GROUPS)
 
     def errors(delay: float) -> Score:
@@ -186,7 +182,8 @@ def choose_delay(
         speed = np.abs(moved.dq) / np.maximum(np.abs(moved.dq).max(axis=0), 1e-9)
         return terms.score(replace(moved, weight=moved.weight * (speed > _SETTLED)), label)
 
-    return _latest(subject, errors, (_DELAYS[0], -_DELAYS[0]), _vertex)
+    equations = sum(each.q.size for each in still)
+    return _latest('delay of the torque', terms, equations, errors, (_DELAYS[0], -_DELAYS[0]), _vertex)
 
 
 def choose_lag(terms: Terms, samples: Samples, few_of: Callable[[Samples], Samples]) -> tuple[float, Decision]:
@@ -200,17 +197,24 @@ def choose_lag(terms: Terms, samples: Samples, few_of: Callable[[Samples], Sampl
     few_of : callable
         From all samples to those to compare by.
     """
-    label = groups(few_of(samples), GROUPS)
+    few = few_of(samples)
+    label = groups(few, GROUPS)
+    plain = terms.base.regressor(few.q, few.dq, few.ddq)
+    rigid, rigid_recorded = few.passed(plain)
 
     def errors(lag: float) -> Score:
         late = terms.late(lag)
-        return late.score(late.past(few_of(samples), samples), label)
+        past = late.past(few, samples)
+        own, own_recorded = past.passed(late.own(past, plain))
+        return late.judged(Bench.of_rows(past, label, rigid, own, rigid_recorded, own_recorded), past)[0]
 
-    return _latest('lag of friction', errors, _DELAYS, _halves)
+    return _latest('lag of friction', terms, samples.q.size, errors, _DELAYS, _halves)
 
 
 def _latest(
     subject: str,
+    terms: Terms,
+    equations: int,
     errors: Callable[[float], Score],
     first: Sequence[float],
     finer: Callable[[dict[float, Score], float], list[float]],
@@ -219,6 +223,8 @@ def _latest(
 
     The ``first`` are tried in any case: what a lag explains may look worse at a short one than without.
     """
+    if equations < _PER_UNKNOWN * (len(terms.base.names) + 3 * len(terms.shape)):
+        return 0.0, Decision(subject=subject, chosen='none: too few samples to tell')
     tried = {delay: errors(delay) for delay in (0.0, *first)}
 
     def best() -> float:
