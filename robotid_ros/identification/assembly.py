@@ -32,15 +32,13 @@ from robotid_ros.identification.judge import Decision, Score
 from robotid_ros.identification.least_squares import essential_parameters
 from robotid_ros.identification.physical import PhysicalFit
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import Samples, as_samples, evenly_weighted
+from robotid_ros.identification.samples import ENOUGH, Samples, as_samples, evenly_weighted
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
 from robotid_ros.identification.verdict import JointVerdict, Metrics, Use, torque_metrics
 from robotid_ros.model.inertia import physical_violation, transform_inertial_parameters
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_edit import edited_urdf
-
-_SAMPLES = 20000  # at most
 
 
 def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]) -> Metrics:
@@ -53,12 +51,7 @@ def score_of(
 ) -> Score:
     """Return the errors against the torque as recorded, on every sample, by groups of states."""
     measured, predicted = _measured_and_predicted(base, fit, model, datasets)
-    squares = (measured - predicted) ** 2
-    held = [label == k for k in np.unique(label)]
-    return Score(
-        squares=np.array([squares[rows].sum(axis=0) for rows in held]),
-        count=np.array([np.full(model.n, rows.sum(), dtype=float) for rows in held]),
-    )
+    return Score.of_errors(measured - predicted, label)
 
 
 def _measured_and_predicted(
@@ -233,7 +226,7 @@ def plain_friction(
     """
     from scipy.optimize import nnls  # not at the top: see robotid_ros.signals.filtering
 
-    part = samples.thinned(_SAMPLES)
+    part = samples.thinned(ENOUGH)
     load = base.regressor(part.q, part.dq, part.ddq) @ base_values
     torque = friction.torque(part.dq, friction_parameters, load, part.q) @ drives
     speeds = part.dq @ np.linalg.inv(drives).T

@@ -17,6 +17,7 @@ from robotid_ros.settings import Settings, setting
 
 ESTIMATORS = ('auto', 'ols', 'wls', 'irls', 'alternating', 'bee-colony', 'physical')
 _PLAIN = ('ols', 'wls', 'irls', 'bee-colony')
+AT_REST = 0.02  # of a joint's largest speed: slower, friction is whatever balances the load
 
 
 def _require_friction(name: str) -> None:
@@ -49,7 +50,7 @@ class IdentificationConfig(Settings):
         0.0, 'bandwidth of the measured torque; 0 finds it, -1 says it is not limited', unit='Hz', range=(-1.0, 1e4)
     )
     standstill_speed: float = setting(
-        0.02, "share of a joint's largest speed below which samples count less", range=(0.0, 1.0)
+        AT_REST, "share of a joint's largest speed below which samples count less", range=(0.0, 1.0)
     )
     standstill_weight: float = setting(0.01, 'weight of a sample at rest', range=(0.0, 1.0))
     regularisation: float = setting(

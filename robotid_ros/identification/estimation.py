@@ -32,7 +32,7 @@ from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Scor
 from robotid_ros.identification.least_squares import LinearEstimator, fit_of_parameters, least_squares
 from robotid_ros.identification.model_choice import Chosen, few_of, stroke_prior
 from robotid_ros.identification.prior import Prior, description_prior, is_placeholder
-from robotid_ros.identification.samples import Samples
+from robotid_ros.identification.samples import ENOUGH, Samples
 from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.identification.source_methods import alternate, bee_colony
 from robotid_ros.identification.stroke_friction import stroke_friction
@@ -147,7 +147,6 @@ def _parameters_of(friction: FrictionModel, kinds: tuple[str, ...]) -> BoolArray
     return np.array([name.startswith(kinds) for name in friction.linear_names])
 
 
-_BEE_SAMPLES = 2500  # as many as the source has
 _METHODS: dict[str, LinearEstimator] = {'ols': 'ols', 'wls': 'wls', 'irls': 'irls', 'physical': 'wls'}
 
 
@@ -211,7 +210,7 @@ def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tu
     rows, friction = chosen.rows, chosen.choice.friction
     base = rows.base
     assert isinstance(base, BaseParameters)
-    few = rows.samples.thinned(_BEE_SAMPLES)
+    few = rows.samples.thinned(ENOUGH // 2)
     rigid = base.regressor(few.q, few.dq, few.ddq)
     size, limit, cycles = config.colony_size, config.colony_limit, config.colony_cycles
     rng = np.random.default_rng(config.seed)

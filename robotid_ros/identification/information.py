@@ -31,13 +31,13 @@ from scipy.linalg.lapack import dposv
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.prior import Prior
-from robotid_ros.identification.samples import Samples
+from robotid_ros.identification.samples import CHUNK, Samples
 
-_CHUNK = 2048  # samples whose regressor stays in the processor's cache
 _LONGEST_RUN = 10_000  # samples of a run that is filtered at once; its ends are a negligible part of it
 _KEEP_BYTES = 150e6  # so much of a regressor is kept, the rest is computed again for each pass
-_RANK_TOLERANCE = 1e-12
-_REWEIGHINGS, _SETTLED = 30, 1e-4  # most iterations of the joints' weights, about ten as a rule; their relative change
+ROUNDING = 1e-12  # of what is squared or divided by: less is arithmetic
+ITERATIONS, PASSES = 60, 4  # most, of what settles, in about ten as a rule, and of what is nearly settled to begin with
+_SETTLED = 1e-4  # relative change of the joints' weights
 
 
 class BaseRegressor(Protocol):
@@ -211,7 +211,7 @@ def solve(matrix: Array, vector: Array, base: int, friction: FrictionModel | Non
     seen = length > 1e-12 * float(length.max(initial=0.0))
     scale = np.where(seen, length, 1.0)
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-    good = values > _RANK_TOLERANCE * max(float(values[-1]), 1e-300)
+    good = values > ROUNDING * max(float(values[-1]), 1e-300)
     inverse = (vectors[:, good] / values[good]) @ vectors[:, good].T
     open_share = np.sum(vectors[:, ~good] ** 2, axis=1)
     parameters = inverse @ (vector / scale) / scale
@@ -241,7 +241,7 @@ def _condition(matrix: Array) -> float:
         return float('inf')
     eigenvalues = np.linalg.eigvalsh(matrix)
     smallest, largest = float(eigenvalues[0]), float(eigenvalues[-1])
-    if largest <= 0.0 or smallest <= _RANK_TOLERANCE * largest:
+    if largest <= 0.0 or smallest <= ROUNDING * largest:
         return float('inf')
     return float(np.sqrt(largest / smallest))
 
@@ -330,7 +330,7 @@ def reweighted(
         Weights to start from [1/(N m)^2].
     prior : Prior, optional
     """
-    for _ in range(_REWEIGHINGS):
+    for _ in range(ITERATIONS):
         updated = joint_precision(info, solved(info, precision, friction, prior))
         settled = np.abs(np.log(updated / precision)).max() < _SETTLED
         precision = updated
@@ -377,7 +377,7 @@ class Rows:
 
     def _parts(self) -> Iterator[tuple[slice, Samples]]:
         start = 0
-        for part in self.samples.pieces(_CHUNK if self.samples.open else _LONGEST_RUN):
+        for part in self.samples.pieces(CHUNK if self.samples.open else _LONGEST_RUN):
             yield slice(start, start + len(part)), part
             start += len(part)
 

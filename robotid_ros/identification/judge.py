@@ -94,7 +94,6 @@ _CHANCE = 0.16  # of a gain by chance that is taken for one: that of one standar
 _WORTH = 0.1  # fall of L, a tenth of the error, below which a description is not contradicted
 _VELOCITY = 0.5  # weight of velocity beside position: the torque's larger part depends on position
 GROUPS = 10  # of states
-_MEANS = 10  # passes of the k-means
 _SLIGHT = 0.1  # of the largest spread of a joint: less counts as so much, so that noise of a parked joint is no motion
 
 
@@ -112,6 +111,13 @@ class Score:
 
     squares: Array
     count: Array
+
+    @classmethod
+    def of_errors(cls, error: Array, label: IntArray, weight: Array | None = None) -> 'Score':
+        """Return the score of torque errors, shape (N, n), in groups that they were not fitted to."""
+        weight = np.ones_like(error) if weight is None else weight
+        member = (label == np.unique(label)[:, None]).astype(float)
+        return cls(squares=member @ (weight * error**2), count=member @ weight)
 
     @property
     def rmse(self) -> Array:
@@ -203,7 +209,8 @@ def groups(samples: Samples, count: int) -> IntArray:
     order = np.argsort(states @ axis, kind='stable')
     centres = states[order[(2 * np.arange(count) + 1) * len(order) // (2 * count)]]
     label = np.zeros(len(states), dtype=np.intp)
-    for _ in range(_MEANS):  # by hand: the import of scipy.cluster takes longer than all groups of an identification
+    # By hand, since the import of scipy.cluster takes longer than all groups of an identification; most states settle.
+    for _ in range(GROUPS):
         label = np.argmin(np.sum(centres**2, axis=1) - 2.0 * states @ centres.T, axis=1)
         members = [states[label == k] for k in range(len(centres))]
         centres = np.array([own.mean(axis=0) if len(own) else old for own, old in zip(members, centres, strict=True)])

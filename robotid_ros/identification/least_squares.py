@@ -22,6 +22,7 @@ import numpy as np
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.information import (
+    ITERATIONS,
     Information,
     Piece,
     Rows,
@@ -44,8 +45,6 @@ _BIN = 0.04  # s, short against the periods of an arm's motion
 # A base parameter may be dropped where its relative deviation is above both: this, and so many times the smallest
 # (Pham and Gautier, 1991).
 _NEGLIGIBLE, _ESSENTIAL_RATIO = 0.1, 10.0
-_REWEIGHINGS = 30  # most iterations of weights; they usually settle in about ten
-_LOAD_PASSES = 25  # most iterations of the load; a few suffice unless friction is mostly load-dependent
 
 
 @dataclass(slots=True)
@@ -96,7 +95,7 @@ def least_squares(
     converged, reason = True, ''
     if friction.needs_load:
         converged = False
-        for _ in range(_LOAD_PASSES):
+        for _ in range(ITERATIONS):
             before = state.solution.parameters
             load = rows.torque(before[: state.information.base])
             state = solver(samples.weight, state.precision, load)
@@ -104,7 +103,7 @@ def least_squares(
             converged = bool((change <= 1e-3 * np.sqrt(np.diag(state.solution.inverse))).all())
             if converged:
                 break
-        reason = '' if converged else f'the load of the friction did not converge in {_LOAD_PASSES} iterations'
+        reason = '' if converged else f'the load of the friction did not converge in {ITERATIONS} iterations'
     if estimator == 'irls':
         state, converged, reason = _robust(solver, state)
     return finished(rows, friction, shape, state, converged, reason, prior=prior, covariance=covariance)
@@ -149,7 +148,7 @@ def _residual(rows: Rows, friction: FrictionModel, shape: Array, state: _State) 
 def _robust(solver: _Solver, state: _State) -> tuple[_State, bool, str]:
     """Reweigh samples by Huber's function until the parameters settle."""
     rows, friction = solver.rows, solver.friction
-    for _ in range(_REWEIGHINGS):
+    for _ in range(ITERATIONS):
         residual = _residual(rows, friction, solver.shape, state)
         spread = 1.4826 * np.median(np.abs(residual), axis=0)
         spread = np.maximum(spread, 1e-9 * np.maximum(np.abs(rows.samples.target).max(axis=0), 1e-12))
@@ -161,7 +160,7 @@ def _robust(solver: _Solver, state: _State) -> tuple[_State, bool, str]:
         change = np.abs(state.solution.parameters - before)
         if (change <= 1e-2 * np.sqrt(np.diag(state.solution.inverse))).all():
             return state, True, ''
-    return state, False, f'the sample weights did not settle in {_REWEIGHINGS} iterations'
+    return state, False, f'the sample weights did not settle in {ITERATIONS} iterations'
 
 
 def finished(

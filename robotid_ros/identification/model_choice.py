@@ -29,7 +29,7 @@ from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import BaseRegressor, Rows, gather
 from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.prior import Prior, description_prior
-from robotid_ros.identification.samples import EXCERPTS, Samples, as_samples, redundant
+from robotid_ros.identification.samples import ENOUGH, EXCERPTS, Samples, as_samples, redundant
 from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.identification.signal_choice import (
     choose_bandwidth,
@@ -47,7 +47,6 @@ from robotid_ros.progress import Progress, silent
 
 _NAMED = (PLAIN, 'coulomb_viscous+load+offset', 'stribeck+offset', 'stribeck+load+offset', 'daemi_heimann+offset')
 _FREQUENCIES = (20.0, 1000.0)  # 1/rad: 2 N of a gear of 10 to 4 N of one of 250
-_MOST = 1500  # frequencies tried at most
 _PERIODS = 3.0  # in the joint's range at least: a slower wave is a trend, which ends where the range does
 _BLOCK = 250  # frequencies computed at a time
 
@@ -188,7 +187,7 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
     for j in range(samples.n):
         spread = float(np.ptp(samples.q[:, j]))
         slowest = max(_FREQUENCIES[0], 2.0 * np.pi * _PERIODS / max(spread, 1e-9))
-        size = min(int((_FREQUENCIES[1] - slowest) * spread / 1.5), _MOST)
+        size = min(int((_FREQUENCIES[1] - slowest) * spread / 1.5), ENOUGH // 4)
         if size < 2 or not residual[:, j].any():
             continue
         root = np.sqrt(samples.weight[:, j, None])
@@ -240,7 +239,6 @@ def with_ripple(friction: FrictionModel, frequency: Array, limit: float) -> Fric
     )
 
 
-_FEW, _FEWER = 6000, 3000  # samples by which linear terms, and shapes, are compared
 _MOST_SAMPLES = 60_000  # without redundant ones; of more, the choices look at stretches
 
 
@@ -281,7 +279,7 @@ def samples_of_datasets(datasets: Sequence[Dataset], model: RobotModel, config: 
     )
 
 
-def few_of(samples: Samples, at_most: int = _FEW) -> Samples:
+def few_of(samples: Samples, at_most: int = ENOUGH) -> Samples:
     """Return samples by which models are compared."""
     samples = samples.coarse()
     return samples.thinned(at_most) if samples.open else samples.excerpts(at_most)
@@ -308,7 +306,7 @@ def choose_signals_and_model(
     weighted = strokes is None and config.friction == 'auto' and config.estimator in ('auto', 'physical')
     terms = Terms.plain(base, model.n)
 
-    def few(whole: Samples, at_most: int = _FEW) -> Samples:
+    def few(whole: Samples, at_most: int = ENOUGH) -> Samples:
         return terms.past(few_of(whole, at_most), whole)
 
     if weighted:
@@ -320,7 +318,7 @@ def choose_signals_and_model(
         report(0.03, 'choose the cutoff')
 
         def spread(tried: Sequence[Dataset]) -> Samples:
-            return terms.past((whole := plain(tried)).thinned(_FEWER), whole)
+            return terms.past((whole := plain(tried)).thinned(ENOUGH // 2), whole)
 
         chosen, decision = choose_cutoff(some, cutoff, terms, spread)
         decisions.append(decision)
@@ -332,7 +330,9 @@ def choose_signals_and_model(
     delay = 0.0
     if config.automatic:
         report(0.05, 'look for a delay of the torque')
-        delay, decision = choose_delay(listed, terms, lambda tried: few(plain(tried).with_bandwidth(bandwidth), _FEWER))
+        delay, decision = choose_delay(
+            listed, terms, lambda tried: few(plain(tried).with_bandwidth(bandwidth), ENOUGH // 2)
+        )
         decisions.append(decision)
         samples = plain(listed := like_training(listed, None, delay))
         if config.torque_bandwidth == 0.0:
@@ -357,7 +357,7 @@ def choose_signals_and_model(
         return data, _named(base, samples, whole, config, strokes)
     terms = terms.seen(few(samples))
     report(0.5, 'look for a torque ripple')
-    terms, decision = with_ripple_shown(terms, few(samples, _FEWER))
+    terms, decision = with_ripple_shown(terms, few(samples, ENOUGH // 2))
     text = f'{terms.friction.name}, weighted by evidence'
     choice = FrictionChoice(
         friction=terms.friction, shape=terms.shape, decisions=(Decision(subject='friction', chosen=text), decision)
@@ -387,7 +387,7 @@ def _named(
     if name == 'auto' and config.estimator == 'bee-colony':
         name = 'daemi_heimann'  # the model the method was published for
     ripple, name = name != without_ripple(name), without_ripple(name)
-    few = few_of(samples, _FEWER)
+    few = few_of(samples, ENOUGH // 2)
     if strokes is not None:
         choice = _choice_by_strokes(name, strokes)
     else:

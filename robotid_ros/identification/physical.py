@@ -37,13 +37,9 @@ from robotid_ros.model.robot_model import RobotModel
 _UNITS = pseudo_inertia(np.eye(10))  # J = sum_k pi_k _UNITS[k]
 _TO_PI = _UNITS.reshape(10, 16).T  # the derivative by pi from that by vec J
 _STEP = 0.1  # factor between two values of gamma
-_GAP = 1e-4  # of the misfit: a divergence that weighs less is only a barrier
-_LEAST = 1e-8  # of the misfit: smallest gamma that is tried
 _LEAST_USUAL = 1e-3  # smallest x0 of what must be positive, of the value that alone would make the whole torque
-_RISE = 5e-5  # of the torque error, which the largest gamma may cause: as near to the best as a semidefinite program
-_DESCRIBED, _SIGNIFICANT = 1.0, 9.0
-"""Beside a prior, gamma is that of one observation at most, and the misfit may rise by three standard deviations: with
-less, noise makes bodies of hundreds of kilograms."""
+_RISE = 1e-4  # of the misfit, which the largest gamma may cause: as near to the best as a semidefinite program
+_SIGNIFICANT = 9.0  # rise of the misfit beside a prior, three deviations: with less, noise makes bodies of 100 kg
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,12 +220,12 @@ def physical_parameters(
     total = 0
     misfits: list[tuple[float, float, Array]] = []
     scale = max(least, 1e-9 * square)
-    gamma, end = square, _LEAST * scale if regularisation is None else regularisation
-    while gamma > end:
+    gamma = square
+    while regularisation is None or gamma > regularisation:
         x, count = objective.minimise(x, gamma, min(gamma, 1e-6 * scale), 60)
         total += count
         misfits.append((gamma, _misfit(objective, x, square), x))
-        if regularisation is None and 8.0 * model.n * gamma < _GAP * misfits[-1][1]:
+        if regularisation is None and 8.0 * model.n * gamma < _RISE * max(misfits[-1][1], scale):
             break  # a barrier of 4 n logarithms is at most 4 n gamma above the minimum
         gamma *= _STEP
     if regularisation is not None:
@@ -238,9 +234,9 @@ def physical_parameters(
         gamma = regularisation
     else:
         best = max(min(misfit for _, misfit, _ in misfits), 1e-9 * square)  # less is round-off
-        allowed, most = best * (1.0 + _RISE) ** 2, np.inf
+        allowed, most = best * (1.0 + _RISE), np.inf
         if described:
-            allowed, most = max(allowed, best + _SIGNIFICANT), _DESCRIBED
+            allowed, most = max(allowed, best + _SIGNIFICANT), 1.0
         light = [entry for entry in misfits if entry[0] <= most] or misfits[-1:]
         gamma, _, x = next((entry for entry in light if entry[1] <= allowed), light[-1])
     solution = objective.change @ x

@@ -21,9 +21,9 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.information import Rows, reweighted, solve, solved
 from robotid_ros.identification.prior import is_placeholder
-from robotid_ros.identification.samples import joint_columns
+from robotid_ros.identification.samples import ENOUGH, joint_columns
 from robotid_ros.identification.terms import PLAIN
-from robotid_ros.identification.verdict import moved
+from robotid_ros.identification.verdict import STILL, moved
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_tree import MOVING, parse_urdf
 from robotid_ros.signals import check_motor_side, prior_factors
@@ -38,18 +38,12 @@ _NO_GRAVITY = (
     'the arm stands otherwise than described; record the whole torque, or the currents, of the motors'
 )
 _SAY = 'say what they are in the configuration (effort, torque_constants, gear_ratios)'
-_STILL = 0.05  # rad or m: largest motion of a joint that holds its position
-_FAST = 5.0  # times the speed limit
 _TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice; 13 degrees are a small motion
-_ENOUGH = 20_000  # samples that tell a factor
-_BEYOND = 10.0  # times the effort limits: no arm does that
-_DRIVING = 0.02  # of the mean power: noise makes friction drive a joint by less
-_APART = 10.0  # times between the joints' factors: constants differ so from motor to motor, errors of masses do not
-_WRONG_ALL, _WRONG_MEAN = 3.0, 5.0  # factor by which all torques, and their mean, contradict a description
-_WRONG_ALONE = 100.0  # the same of one joint alone: the masses of a single link may be anything, but not that far off
-_WEIGHTLESS = 3.0  # times smaller than what motion needs is the part of gravity in efforts that hold none; 3 deviations
-_AT_LIMIT = 0.02  # share of samples at an extreme that noise does not reach
-_CLIPPED = 3.0  # times the samples just beside the extreme: a clipped torque has hardly any there, a sine has many
+_OFF, _WRONG, _FAR = 3.0, 5.0, 10.0
+"""Factors: what is off by more than errors are; what contradicts a description in the mean of all joints, or a speed
+limit; an order of magnitude, by which constants differ from motor to motor, and errors of masses, or efforts and their
+limits, do not. The masses of a single link may be anything, but not two orders of magnitude off."""
+_SLIGHT = 0.02  # of the mean power by which friction drives a joint, or of the samples at an extreme: noise makes less
 _EXTREME, _BESIDE = 0.01, 0.05  # of the range, from its end: resampling blurs a clipped value by less than the first
 
 
@@ -80,7 +74,7 @@ def require_radians(datasets: Sequence[Dataset], model: RobotModel) -> None:
         low, high = dataset.q[:, columns].min(axis=0), dataset.q[:, columns].max(axis=0)
         speed = np.abs(dataset.dq[:, columns]).max(axis=0)
         beyond = ranged & (np.maximum(limits.lower - low, high - limits.upper) > span)
-        fast = paced & (speed > _FAST * limits.velocity)
+        fast = paced & (speed > _WRONG * limits.velocity)
         suspect = (beyond | fast) & (high - low > _TURNS)
         scale = np.pi / 180.0
         within = ~ranged | ((scale * low > limits.lower - 0.1 * span) & (scale * high < limits.upper + 0.1 * span))
@@ -135,12 +129,12 @@ def require_held(joints: Sequence[str], position: Array, model: RobotModel) -> t
         if joint not in held or not len(known):
             continue
         sway, place = float(np.ptp(known)), float(np.median(known))
-        if sway > _STILL:
+        if sway > STILL:
             raise IdentificationError(
                 f'joint {joint} moves by {sway:.3g} rad (or m) in the recording, and acts on the joints that are '
                 f'identified ({", ".join(model.joint_names)}); identify it with them, or record while it stands still'
             )
-        if abs(place) > _STILL:
+        if abs(place) > STILL:
             notes.append(
                 f'joint {joint} stands at {place:.3g} rad (or m), the model has it at zero: the parameters hold for '
                 'this posture of it only'
@@ -198,7 +192,7 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     stated = all(dataset.effort and 'unknown' not in dataset.effort for dataset in datasets)
     share = _share_of_efforts(datasets, model)
     beyond = ''
-    if len(share) and share.min() > _BEYOND:
+    if len(share) and share.min() > _FAR:
         beyond = (
             f'the measured torque is {np.median(share):.2g} times the effort limits of the description: expected N m; '
             'is it in mN m?'
@@ -216,16 +210,16 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     if not len(known):
         return Size(beyond, '', ())
     cause = ''
-    if known.max() > _APART * known.min():
+    if known.max() > _FAR * known.min():
         cause = (
             f'the efforts are {known.min():.2g} to {known.max():.2g} times what the masses of the description need, '
             'differently in each joint: they may be currents, or torques of motors before their gears, whatever was '
             f'said; {_SAY}'
         )
     needed = len(known) if stated else len(known) // 2 + 1
-    off = max(np.sum(known < 1.0 / _WRONG_ALL), np.sum(known > _WRONG_ALL)) >= needed
+    off = max(np.sum(known < 1.0 / _OFF), np.sum(known > _OFF)) >= needed
     size = float(np.exp(np.mean(np.log(known)) if stated else np.median(np.log(known))))
-    wrong = _WRONG_MEAN if len(known) > 1 else _WRONG_ALONE
+    wrong = _WRONG if len(known) > 1 else _FAR**2
     if off and not 1.0 / wrong < size < wrong:
         what = 'currents, or torques of motors before their gears' if size < 1.0 else 'torques in another unit, mN m'
         doubt = (
@@ -272,9 +266,9 @@ def _weightless(
     factors = np.linalg.lstsq(columns, target, rcond=None)[0]
     # One independent sample in twenty, as in prior_factors.
     noise = 20.0 * float(np.mean((target - columns @ factors) ** 2))
-    of_gravity, of_motion = 3.0 * np.sqrt(noise * np.diag(np.linalg.inv(columns.T @ columns)))
+    of_gravity, of_motion = _OFF * np.sqrt(noise * np.diag(np.linalg.inv(columns.T @ columns)))
     explained = np.abs(factors) * np.linalg.norm(columns, axis=0)
-    return bool(_WEIGHTLESS * (abs(factors[0]) + of_gravity) < factors[1] - of_motion and explained[0] < explained[1])
+    return bool(_OFF * (abs(factors[0]) + of_gravity) < factors[1] - of_motion and explained[0] < explained[1])
 
 
 def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
@@ -291,7 +285,7 @@ def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
     own = found[info.base :].reshape(samples.n, -1)
     columns = friction.columns(samples.dq, np.zeros((samples.n, 0)))
     power = np.mean(samples.dq * np.einsum('Nnk,nk->Nn', columns[:, :, :2], own[:, :2]), axis=0)
-    drives = power < -_DRIVING * np.mean(np.abs(samples.dq * samples.target), axis=0)
+    drives = power < -_SLIGHT * np.mean(np.abs(samples.dq * samples.target), axis=0)
     moving, faults = moved(samples.q), []
     for j in range(samples.n):
         torque, fault = samples.measured[:, j], None
@@ -302,7 +296,7 @@ def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
                 f'its friction would drive it with {-power[j]:.3g} W',
                 'check its torque signal; excite it more, or over more of its range',
             )
-        elif moving[j] and (share := _saturated(torque)) > _AT_LIMIT:
+        elif moving[j] and (share := _saturated(torque)) > _SLIGHT:
             fault = (
                 f'its torque stands at one extreme in {100.0 * share:.0f} % of the samples: it is saturated',
                 'move it more slowly, or raise the limit of the drive or of the signal',
@@ -336,7 +330,7 @@ def _saturated(torque: Array) -> float:
     for distance in (torque.max() - torque, torque - torque.min()):
         at = float(np.mean(distance < _EXTREME * span))
         beside = float(np.mean(distance < _BESIDE * span)) - at
-        shares.append(at if at > _CLIPPED * beside else 0.0)
+        shares.append(at if at > _OFF * beside else 0.0)
     return max(shares)
 
 
@@ -350,7 +344,7 @@ def _thinned(datasets: Sequence[Dataset], model: RobotModel, name: str) -> Array
     """Return a signal of all datasets in the order of the model's joints, of no more samples than it takes."""
     parts = []
     for dataset in datasets:
-        some = slice(None, None, 1 + len(datasets) * len(dataset) // _ENOUGH)
+        some = slice(None, None, 1 + len(datasets) * len(dataset) // ENOUGH)
         parts.append(getattr(dataset, name)[some][:, joint_columns(dataset, model)])
     return np.concatenate(parts)
 

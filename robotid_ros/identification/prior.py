@@ -10,14 +10,17 @@
 """Prior of the inertial parameters: those of the robot description, with an uncertainty."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics import BaseParameters
-from robotid_ros.identification.stroke_friction import StrokeFriction
 from robotid_ros.model.inertia import pseudo_inertia, pseudo_inertia_parameters
 from robotid_ros.model.robot_model import RobotModel
+
+if TYPE_CHECKING:  # which solves by equations that have a prior
+    from robotid_ros.identification.stroke_friction import StrokeFriction
 
 _FARTHEST = 10.0  # arm lengths, of what belongs to a plausible body
 _MASS = 0.3  # relative deviation of a described mass: published descriptions of one arm differ by as much
@@ -47,11 +50,11 @@ class Prior:
     mean: Array
     precision: Array
     strength: float = 1.0
-    friction: StrokeFriction | None = None
+    friction: 'StrokeFriction | None' = None
     own: Array | None = None
 
     @classmethod
-    def of_strokes(cls, friction: StrokeFriction, base: int) -> 'Prior':
+    def of_strokes(cls, friction: 'StrokeFriction', base: int) -> 'Prior':
         """Return a prior of the friction parameters only."""
         return cls(mean=np.zeros(base), precision=np.zeros((base, base)), strength=0.0, friction=friction)
 
@@ -155,10 +158,7 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
 def description_prior(model: RobotModel, base: BaseParameters, *, rotor_inertia: bool) -> Prior:
     """Return the prior of an arm's base parameters.
 
-    A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
-    standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; where the
-    description has placeholders, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out,
-    have a deviation of m L^2 of the link that they move, and 0.3 of their own.
+    That of the standard parameters, see :func:`standard_prior`, in those combinations that the torque depends on.
 
     Parameters
     ----------

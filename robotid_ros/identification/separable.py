@@ -24,9 +24,8 @@ from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.information import Information, quick_solve
 from robotid_ros.identification.samples import Samples
 
-_SCALES = (0.002, 0.008, 0.02, 0.05, 0.12, 0.3)  # of the largest speed: from nearly a step to nearly a line
-_SHAPES = (0.15, 0.4, 0.65, 0.9)  # of the logarithmic range of a shape parameter
-_SCALE_RANGE = (1e-3, 0.5)  # of the largest speed
+_GRID = (0.15, 0.4, 0.65, 0.9)  # of the logarithmic range of a shape parameter
+_SCALE_RANGE = (1e-3, 0.5)  # of the largest speed: from nearly a step to nearly a line
 _STEP = 1e-4  # of a logarithm, for central differences
 _TOLERANCE = 1e-6  # relative decrease of the cost that counts as converged
 
@@ -162,16 +161,11 @@ def _start(problem: _Problem) -> Array:
     if problem.lower.shape[1] == 0:
         return np.zeros((problem.n, 0))
     theta = 0.5 * (problem.lower + problem.upper)
-    if problem.fit_scale:
-        theta[:, -1] = np.log(0.02 * problem.fastest)
     _, _, squares = problem.solve(theta)
     problem.reweigh(squares)
     for column in range(theta.shape[1]):
-        if problem.fit_scale and column == theta.shape[1] - 1:
-            grid = [np.log(share * problem.fastest) for share in _SCALES]
-        else:
-            low, high = problem.lower[:, column], problem.upper[:, column]
-            grid = [low + share * (high - low) for share in _SHAPES]
+        low, high = problem.lower[:, column], problem.upper[:, column]
+        grid = [low + share * (high - low) for share in _GRID]
         grid.append(theta[:, column].copy())
         tables = []
         for values in grid:

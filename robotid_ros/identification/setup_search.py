@@ -30,26 +30,24 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import full_regressor
-from robotid_ros.identification.information import non_negative
+from robotid_ros.identification.config import AT_REST
+from robotid_ros.identification.information import PASSES, ROUNDING, non_negative
 from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
 from robotid_ros.identification.prior import standard_prior
-from robotid_ros.identification.samples import Samples, evenly_weighted
+from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
+from robotid_ros.identification.verdict import moved
 from robotid_ros.model.robot_model import RobotModel
 
-_FEW, _SAMPLES = 400, 1500  # samples by which hypotheses are compared, and by which the judge decides
-_FINALISTS = 3  # brought before the judge in one round
-_PAIRED = 6  # best single hypotheses that are tried in pairs
-_ROUNDS = 8  # most findings in one recording
+_FEW = 400  # samples by which hypotheses are ranked before the judge
+_FINALISTS = 3  # brought before the judge in one round; of twice as many, all pairs are ranked
 _TURN_STEPS = 6  # Gauss-Newton steps of a free direction of gravity; it moves by less than a degree in the last ones
 _LEAST_TILT = np.radians(4.0)  # a smaller tilt is within what calibration and mounting leave
-_REWEIGHINGS = 4
 _SPRING = 0.3  # of a joint's torque over its range: what a spring or a counterbalance may take
 _TURNS = 10  # reversals of all joints through which efforts that never change their sign have none
 _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
 _WORTH = float(np.log(1.2))  # fall of L: a wrong set-up costs more than a fifth of the error, chance on real arms less
-_EXACT = 1e-9  # of a torque's square: less is rounding, in which no set-up shows
 _CUTS = 20  # moments in each recording at which its load may change
 
 
@@ -138,13 +136,13 @@ class _Test:
         current = 10.0 / power if precision is None else precision
         left = power
         found = mean
-        for _ in range(1 if fixed else _REWEIGHINGS):
+        for _ in range(1 if fixed else PASSES):
             weight = share * current
             matrix = np.tensordot(weight, gram, axes=1) + np.diag(pull)
             matrix[np.diag_indices(m)] += 1e-12 * np.diag(matrix)
             found = non_negative(matrix, weight @ vector + pull * mean, self.bounded(m) & np.full(m, not free))
             error = (gram @ found) @ found - 2.0 * vector @ found + square
-            left = np.maximum(error / np.maximum(count, 1e-300), _EXACT * power)
+            left = np.maximum(error / np.maximum(count, 1e-300), ROUNDING * power)
             current = current if fixed else 1.0 / left
         cost = 0.5 * share * float(count @ np.log(left)) + 0.5 * float(np.sum(pull * (found - mean) ** 2))
         return found, cost, current
@@ -166,7 +164,7 @@ class _Test:
             keep = label == k
             error = (torque[:, keep] - rows[:, keep] @ found).T
             weight = self.samples.weight[keep]
-            squares.append(np.maximum(np.sum(weight * error**2, axis=0), _EXACT * part[2]))
+            squares.append(np.maximum(np.sum(weight * error**2, axis=0), ROUNDING * part[2]))
             counts.append(weight.sum(axis=0))
         return Score(squares=np.array(squares), count=np.array(counts))
 
@@ -234,8 +232,8 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
     """
     samples = evenly_weighted(datasets, replace(described, drives=np.eye(described.n)), None)
     moving = np.maximum(np.abs(samples.dq).max(axis=0), 1e-9)
-    samples = replace(samples, weight=np.where(np.abs(samples.dq) > 0.02 * moving, 1.0, 0.05))
-    judged = samples.coarse(10.0).thinned(_SAMPLES)
+    samples = replace(samples, weight=np.where(np.abs(samples.dq) > AT_REST * moving, 1.0, 0.05))
+    judged = samples.coarse(10.0).thinned(ENOUGH // 4)
     setup = SetUp.as_described(described)
     if not judged.target.any():
         return setup, Decision(subject='set-up', chosen='as described: there is no torque to compare with')
@@ -244,13 +242,13 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
     scores = _scores(setup, test, label)
     tried = [Alternative(name='as described', error=scores[0].rmse)]
     moments = _moments(datasets, judged)
-    for _ in range(_ROUNDS):
+    for _ in range(described.n + 1):  # at most one finding a joint, and the mount
         changed = _change(setup, test, label, scores, moments)
         single = _by_cost(_neighbours(setup, screen), screen)
         challenger = _challenge(single, setup, scores, screen, test, label, tried)
         if challenger is None and changed is None:
             # Two joints that are both reversed may fit together as they are: none alone helps.
-            pairs = combinations([each for _, each in single[:_PAIRED]], 2)
+            pairs = combinations([each for _, each in single[: 2 * _FINALISTS]], 2)
             double = (_both(setup, *pair) for pair in pairs)
             ranked = _by_cost((each for each in double if each is not None), screen)
             challenger = _challenge(ranked, setup, scores, screen, test, label, tried)
@@ -487,7 +485,7 @@ def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
 def _magnitude(samples: Samples, model: RobotModel) -> Finding | None:
     """Return the finding that efforts have no sign: none is negative, although every joint turns round."""
     turns = (np.diff(np.sign(samples.dq), axis=0) != 0.0).sum(axis=0)
-    moving = (np.ptp(samples.q, axis=0) > 0.03) & (turns > 0)
+    moving = moved(samples.q) & (turns > 0)
     beyond = _SLIGHT * np.sqrt(np.mean(samples.measured**2, axis=0))  # interpolation overshoots at a kink
     shares = [np.mean(sign * samples.measured < -beyond, axis=0) for sign in (1.0, -1.0)]
     one_way = (np.minimum(*shares) < _SLIGHT) & samples.measured.any(axis=0)

@@ -32,7 +32,7 @@ from robotid_ros.identification.assembly import (
 from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import estimate
-from robotid_ros.identification.information import BaseRegressor, Rows, solved
+from robotid_ros.identification.information import PASSES, BaseRegressor, Rows, solved
 from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.least_squares import LinearEstimator, least_squares, normal_equations
 from robotid_ros.identification.model_choice import (
@@ -50,7 +50,7 @@ from robotid_ros.identification.plausibility import (
     torque_size,
 )
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import Samples, evenly_weighted
+from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.identification.signal_choice import like_training
@@ -71,10 +71,7 @@ from robotid_ros.identification.verdict import (
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
-_LOAD_PASSES = 3
-_OPEN = 100.0  # % of the torque on another motion: parameters that leave as much open as there is
-_STATES, _BEYOND, _LEAST_REACH = 400, 1.5, 0.1  # random states, of this times the range, at least so far [rad or m]
-_ENOUGH = 4000  # samples, by which what is fitted already is judged
+_BEYOND, _LEAST_REACH = 1.5, 0.1  # of another motion: times the range, at least so far [rad or m]
 
 
 def _after(progress: Progress, first: str, share: float, text: str) -> None:
@@ -244,7 +241,7 @@ def conclude(
         rows, fit, decision, beaten = beside_plain(rows, fit, model, sets['validation'])
         decisions = (*decisions, decision)
     solid = fit
-    for _ in range(_LOAD_PASSES if fit.friction.needs_load else 1):
+    for _ in range(PASSES if fit.friction.needs_load else 1):
         # Load-dependent friction uses the load of the previous pass.
         physical = consistent(rows, solid, model, base, config)
         shape = fit.friction_parameters[:, physical.linear.shape[1] :]
@@ -289,7 +286,7 @@ def conclude(
             f'no other motion judged the model: in states that were left out it leaves {regions:.3g} % of the torque '
             f'unexplained, and on another motion its parameters are uncertain by {spread:.2g} % of the torque'
         )
-        if usable and max(regions / WRONG, spread / _OPEN) > 1.0:
+        if usable and (regions > WRONG or spread > 100.0):
             advice = 'record a longer, varied one, or give another with --validate'
             usable, reason = False, f'{said}; the motion is too short, or too much alike: {advice}'
         else:
@@ -401,7 +398,7 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Ar
     """
     base = rows.base
     assert isinstance(base, BaseParameters)
-    samples = rows.samples.excerpts(_ENOUGH).with_bandwidth(fit.bandwidth)
+    samples = rows.samples.excerpts(ENOUGH).with_bandwidth(fit.bandwidth)
     linear = len(fit.friction.linear_names)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = samples.friction_columns(fit.friction, fit.friction_parameters[:, linear:], rigid @ fit.base_values)
@@ -434,7 +431,7 @@ def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
     samples, rng = rows.samples, np.random.default_rng(0)
     low, high = samples.q.min(axis=0), samples.q.max(axis=0)
     reach = np.maximum(_BEYOND * 0.5 * (high - low), _LEAST_REACH)
-    shape = (_STATES, samples.n)
+    shape = (ENOUGH // 4, samples.n)
     q = 0.5 * (low + high) + reach * rng.uniform(-1.0, 1.0, shape)
     dq, ddq = (rng.standard_normal(shape) * signal.std(axis=0) for signal in (samples.dq, samples.ddq))
     regressor, b = rows.base.regressor(q, dq, ddq), len(fit.base_values)
@@ -452,7 +449,7 @@ def error_at_rest(fit: TorqueFit, rows: Rows, drives: Array) -> tuple[Array, Arr
     the torque in the mean of each group of states. ``drives``, shape (n, n), are motors over joints; the torques are
     those of the joints.
     """
-    samples = rows.samples.thinned(_ENOUGH)
+    samples = rows.samples.thinned(ENOUGH)
     still = np.zeros_like(samples.q)
     holding = np.einsum('mj,Nmb->Njb', drives, rows.base.regressor(samples.q, still, still), optimize=True)
     b = len(fit.base_values)
@@ -527,8 +524,8 @@ def first_answer(datasets: Sequence[Dataset], model: RobotModel, base: BaseRegre
     base : BaseRegressor
         Of the model at its motors.
     """
-    samples = evenly_weighted(datasets, model, None).thinned(_ENOUGH)
-    friction = friction_model('coulomb_viscous+offset')
+    samples = evenly_weighted(datasets, model, None).thinned(ENOUGH)
+    friction = friction_model(PLAIN)
     own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     score, _, _ = Bench.of(samples, groups(samples, GROUPS), rigid, own).linear(friction)

@@ -31,17 +31,14 @@ from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.friction.fit import fit_joint
+from robotid_ros.friction.terms import LONGEST_DELAY
+from robotid_ros.identification.information import PASSES, ROUNDING, solve
 
 STROKE_MODELS = tuple(
     name + option for name in ('coulomb_viscous', 'static', 'stribeck', 'daemi_heimann') for option in ('', '+load')
 )
 
-_OPEN = 1e-6  # share of a parameter in undetermined directions above which it counts as undetermined
-_RANK = 1e-9  # relative eigenvalue below which a direction counts as undetermined
 _EVIDENCE = 10.0  # fall of the squared error, in variances, that confirms a delay: by chance in one of 600 recordings
-_LONGEST = 0.2  # [s], of a channel of 0.8 Hz: the slowest known, a UR10's, has 1.65 Hz
-_DELAY_STEPS = 3  # of Gauss and Newton; only the shape parameters are not linear
-_ROUNDING = 1e-24  # squared error relative to the squared torque that arithmetic leaves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +209,8 @@ def stroke_friction(model: FrictionModel, strokes: FrictionStrokes, gravity: Arr
         jacobian = rows.jacobian(parameters[j])
         variance = square / max(count - width, 1)
         noise[j] = np.sqrt(variance / len(sides))
-        inverse, determined[j] = _inverse(jacobian.T @ jacobian)
+        solution = solve(jacobian.T @ jacobian, np.zeros(width), width, None)
+        inverse, determined[j] = solution.inverse, solution.determined
         taken = inverse @ (jacobian.T @ rows.lag)  # what a second of delay takes from the parameters
         covariance[j] = variance * inverse + spread**2 * np.outer(taken, taken)
         parameters[j, ~determined[j]] = 0.0
@@ -244,7 +242,7 @@ def _common_delay(parts: list['_Rows']) -> tuple[float, float]:
     """
     delay = spread = 0.0
     confirmed = False
-    for _ in range(_DELAY_STEPS):
+    for _ in range(PASSES):  # Gauss-Newton steps: only the shape parameters are not linear
         told = np.array([rows.told_of_delay(delay) for rows in parts])
         told = told[np.argsort(-told[:, 1])]
         others = _mean(told[1:])
@@ -253,7 +251,7 @@ def _common_delay(parts: list['_Rows']) -> tuple[float, float]:
         confirmed = (delay - step + others[0]) ** 2 > _EVIDENCE * others[1] ** 2
     if not np.isfinite(spread):
         return 0.0, 0.0
-    if confirmed and delay**2 > _EVIDENCE * spread**2 and abs(delay) <= _LONGEST:
+    if confirmed and delay**2 > _EVIDENCE * spread**2 and abs(delay) <= LONGEST_DELAY:
         return delay, spread
     return 0.0, float(np.sqrt(max(spread**2, delay**2 - spread**2)))  # of zero: without bias, and not below its own
 
@@ -303,12 +301,12 @@ class _Rows:
         parameters, square = self.fit(delay)
         jacobian, k = self.jacobian(parameters), len(self.model.linear_names)
         left = self.torque - delay * self.lag - self.columns(parameters[k:]) @ parameters[:k]
-        across = self.lag - jacobian @ np.linalg.lstsq(jacobian, self.lag, rcond=_RANK)[0]
+        across = self.lag - jacobian @ np.linalg.lstsq(jacobian, self.lag, rcond=ROUNDING**0.5)[0]
         length, free = float(across @ across), len(left) - len(parameters) - 1
-        if free < 1 or length <= _OPEN * float(self.lag @ self.lag):
+        if free < 1 or length <= ROUNDING**0.5 * float(self.lag @ self.lag):
             return 0.0, 0.0
         more = float(across @ left) / length
-        variance = max(square - more**2 * length, _ROUNDING * float(self.torque @ self.torque)) / free
+        variance = max(square - more**2 * length, ROUNDING**2 * float(self.torque @ self.torque)) / free
         return more, length / variance if variance > 0.0 else 0.0
 
     def columns(self, shape: Array) -> Array:
@@ -328,14 +326,3 @@ class _Rows:
             bends = np.einsum('Nks,k->Ns', basis.sensitivity[:, 0], parameters[:k])
             total += side * np.concatenate([basis.columns[:, 0], bends], axis=1)
         return np.asarray(total * self.root[:, None])
-
-
-def _inverse(matrix: Array) -> tuple[Array, BoolArray]:
-    """Return the pseudo-inverse of a normal matrix, and which parameters it determines."""
-    length = np.sqrt(np.diag(matrix))
-    seen = length > 1e-12 * float(length.max(initial=0.0))
-    scale = np.where(seen, length, 1.0)
-    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
-    good = values > _RANK * max(float(values[-1]), 1e-300)
-    inverse = (vectors[:, good] / values[good]) @ vectors[:, good].T / np.outer(scale, scale)
-    return inverse, np.asarray(np.sum(vectors[:, ~good] ** 2, axis=1) < _OPEN)

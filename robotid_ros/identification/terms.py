@@ -36,7 +36,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.friction import FrictionModel, friction_model
-from robotid_ros.identification.information import BaseRegressor, Information, solved
+from robotid_ros.identification.information import ITERATIONS, PASSES, ROUNDING, BaseRegressor, Information, solved
 from robotid_ros.identification.judge import Bench, Score
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples
@@ -46,14 +46,9 @@ PLAIN = 'coulomb_viscous+offset'
 ALL = 'levels+load+offset+position'
 _SMOOTH = 0.05  # of a joint's largest speed: the velocity scale
 _BUILDS_UP = 1e-3  # of a joint's range: the presliding distance
-_LOAD_PASSES = 2
 _FIRST = 25.0  # weight to begin with: a term takes a fifth of the torque
 _MOST = 2500.0  # weight: what explains nothing may still take a fiftieth of the torque, as deviations have to hold
-_GONE = 1e10  # weight of a term that is left out
-_STRENGTHS = 1e-8, 1e6  # of the description
-_ITERATIONS, _STEPS = 60, 4  # most, from the first guess and from the weights of nearly the same rows
 _SETTLED, _CHANGED = 0.01, 0.1  # relative changes of the noise and of the description's weight at which they end
-_LEAST = 1e-10  # least share of the torque's variance that is noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,17 +103,17 @@ def weigh(
     n, b, k = info.n, info.base, info.own
     count = np.maximum(info.count, 1e-300)
     power = info.gram[:, -1, -1] / count
-    power = np.maximum(power, _LEAST * float(power.max()) + 1e-100)
+    power = np.maximum(power, ROUNDING * float(power.max()) + 1e-100)
     share = np.einsum('nkk->nk', info.gram[:, b:-1, b:-1]) / (count * power)[:, None]
     seen = share > 1e-12 * np.maximum(share.max(axis=0, initial=0.0), 1e-300)
     alpha, strength, precision = np.full(k, _FIRST), 1.0, 20.0 / power
     if start is not None:
         alpha[: len(start.alpha)], strength, precision = start.alpha[:k], start.strength, start.precision
     prior, told = described, float(b)
-    for iteration in range(_ITERATIONS if start is None else _STEPS):
+    for iteration in range(ITERATIONS if start is None else PASSES):
         own = np.where(seen, np.minimum(alpha, _MOST) * share, 1.0 / power[:, None])
         if without is not None:
-            own = np.where(without, _GONE * np.maximum(share, 1.0 / power[:, None]), own)
+            own = np.where(without, 1.0 / ROUNDING * np.maximum(share, 1.0 / power[:, None]), own)
         prior = Prior(
             mean=described.mean, precision=strength * described.precision, strength=1.0 / independent, own=own
         )
@@ -132,12 +127,12 @@ def weigh(
         away = values[:b] - described.mean
         told = max(b - strength * float(np.sum(covariance[:b, :b] * described.precision)), 1e-3 * b)
         before, distance = strength, float(away @ described.precision @ away)
-        strength = float(np.clip(told / max(distance, 1e-300), *_STRENGTHS))
+        strength = float(np.clip(told / max(distance, 1e-300), ROUNDING, 1.0 / ROUNDING))
         spread = np.empty(n)
         for j in range(n):
             place = np.concatenate([np.arange(b), b + j * k + np.arange(k)])
             spread[j] = np.sum(covariance[np.ix_(place, place)] * info.gram[j, :-1, :-1])
-        updated = count / np.maximum(info.residual_squares(values) + spread, _LEAST * power * count)
+        updated = count / np.maximum(info.residual_squares(values) + spread, ROUNDING * power * count)
         settled = np.abs(np.log(updated / precision)).max() < _SETTLED and abs(np.log(strength / before)) < _CHANGED
         precision = updated
         if settled and iteration > 3:
@@ -236,7 +231,7 @@ class Terms:
         rigid = self.base.regressor(samples.q, samples.dq, samples.ddq)
         filtered, label = samples.filtered(rigid), np.zeros(len(samples), dtype=int)
         seconds = sum(len(run) / run.rate for run in samples.runs)
-        for _ in range(_LOAD_PASSES):
+        for _ in range(2):  # the load is the measured torque first, then that of the parameters
             own = samples.filtered(terms.own(samples, rigid))
             info = Bench.of_rows(samples, label, filtered, own, filtered, own).total
             assert terms.described is not None

@@ -44,11 +44,11 @@ from scipy.linalg import solve_toeplitz
 from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel
-from robotid_ros.identification.config import IdentificationConfig
+from robotid_ros.identification.config import AT_REST, IdentificationConfig
 from robotid_ros.identification.information import BaseRegressor, Rows
 from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
 from robotid_ros.identification.prior import Prior
-from robotid_ros.identification.samples import Samples
+from robotid_ros.identification.samples import CHUNK, ENOUGH, Samples
 
 
 def last_direction(dq: Array, speed: Array, runs: Sequence[tuple[int, int]]) -> Array:
@@ -108,9 +108,6 @@ class RestFriction:
     def rest_torque(self, dq: Array, runs: Sequence[tuple[int, int]]) -> Array:
         """Return the torque at rest, shape (N, n) [N m]; zero where the joint moves."""
         return last_direction(dq, self.speed, runs) * self.torque
-
-
-_CHUNK = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,8 +196,8 @@ def predicted_torque(
     if samples.slide is None or friction.presliding is None:
         samples = samples.sliding(friction)
     speed = samples.dq if rest is None else rest.friction_speed(samples.dq)
-    for start in range(0, len(torque), _CHUNK):
-        rows = slice(start, start + _CHUNK)
+    for start in range(0, len(torque), CHUNK):
+        rows = slice(start, start + CHUNK)
         load = base.regressor(samples.q[rows], samples.dq[rows], samples.ddq[rows]) @ base_values
         slide, slip = (None if past is None else past[rows] for past in (samples.slide, samples.slip))
         torque[rows] = load + friction.torque(speed[rows], friction_parameters, load, samples.q[rows], slide, slip)
@@ -210,7 +207,6 @@ def predicted_torque(
 
 
 _ORDER = 24
-_STRETCH = 2048
 _LEFT = 0.2  # least share of the noise at a frequency that a fit is believed to have left
 
 
@@ -365,14 +361,9 @@ def _stretches(runs: IntArray) -> list[slice]:
     starts = np.flatnonzero(np.diff(runs, prepend=-1)).tolist()
     result = []
     for start, stop in zip(starts, [*starts[1:], len(runs)], strict=True):
-        edges = np.linspace(start, stop, -(-(stop - start) // _STRETCH) + 1).astype(int).tolist()
+        edges = np.linspace(start, stop, -(-(stop - start) // CHUNK) + 1).astype(int).tolist()
         result += [slice(low, high) for low, high in pairwise(edges)]
     return result
-
-
-_SAMPLES = 20_000  # at most, by which it is found
-_SHARE = 0.005  # of the samples: less rest than this is not worth a parameter
-_AT_REST = 0.02  # of a joint's largest speed, where the configuration does not say
 
 
 def with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple[TorqueFit, Decision]:
@@ -381,9 +372,9 @@ def with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple
     Friction that builds up along the way stays where a joint stops by itself. For its joints this is what a program has
     that knows no past: the last direction.
     """
-    samples = rows.samples.sliding(None).with_bandwidth(fit.bandwidth).excerpts(_SAMPLES)
+    samples = rows.samples.sliding(None).with_bandwidth(fit.bandwidth).excerpts(4 * ENOUGH)
     friction = replace(fit.friction, presliding=None, lag=0.0)
-    speed = (config.standstill_speed or _AT_REST) * np.abs(rows.samples.dq).max(axis=0)
+    speed = (config.standstill_speed or AT_REST) * np.abs(rows.samples.dq).max(axis=0)
     runs = [(run.start, run.stop) for run in samples.runs]
     zero = RestFriction(speed=speed, torque=np.zeros(samples.n))
     still = zero.resting(samples.dq)
@@ -395,13 +386,11 @@ def with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple
 
     plain, left = residual(None), residual(zero)
     label = groups(samples, GROUPS)
-    masks = [(label == k)[:, None] for k in np.unique(label)]
-    rho = np.stack([_coefficient(~held * direction, left) for held in masks])
-    count = np.array([np.sum(held * still, axis=0) for held in masks])
-    before = Score(squares=np.array([np.sum(held * plain**2, axis=0) for held in masks]), count=count)
-    squares = [np.sum(held * (left - direction * r) ** 2, axis=0) for held, r in zip(masks, rho, strict=True)]
-    after = Score(squares=np.array(squares), count=count)
-    chosen = before.joints_lose_to(after) & (still.mean(axis=0) > _SHARE)
+    rho = np.stack([_coefficient((label != k)[:, None] * direction, left) for k in np.unique(label)])
+    weight = still.astype(float)
+    before = Score.of_errors(plain, label, weight)
+    after = Score.of_errors(left - direction * rho[label], label, weight)
+    chosen = before.joints_lose_to(after)
     decision = Decision(
         subject='friction at rest',
         chosen=f'from the last direction for {int(chosen.sum())} of {samples.n} joints' if chosen.any() else 'none',

@@ -120,13 +120,11 @@ def torque_metrics(joint_names: tuple[str, ...], measured: Array, predicted: Arr
 
 WRONG = 50.0  # % of a joint's torque: a model that leaves more than half unexplained is of no use
 _NOISE = 1.5  # times the noise of the torque signal: a smaller error is as good as the recording allows
-_HOLDS = 10.0  # % of the torque at rest: an arm that is compensated so far stands still by its friction
 _FEEDS = 30.0  # % of the torque: what is left to the controller is a third of what it had to do
-_FELT = 100.0  # % of the torque: a push as large as the arm's own torque
-_KNOWN = 10.0  # % of a parameter
+_KNOWN = 10.0  # % of a parameter, and of the torque at rest: an arm compensated so far stands still by its friction
 _STANDS_OUT = 4.0  # standard deviations
-_STILL = 0.03  # rad or m: the friction of a joint that moves less cannot be identified
 _BEATEN, _MATTERS = 1.05, 1.0  # times the plain fit's error, and % of the torque beside it: less is chance
+STILL = 0.05  # rad or m: a joint that moves less holds its position, and its friction cannot be identified
 
 
 _HINTS = {
@@ -221,7 +219,7 @@ def good_for(
     return (
         Use(
             name='gravity compensation',
-            good=usable and share < _HOLDS,
+            good=usable and share < _KNOWN,
             number=float(error.max()),
             text=f'error at rest up to {error.max():.3g} N m ({names[worst]}), {share:.2g} % of the torque there',
         ),
@@ -233,7 +231,7 @@ def good_for(
         ),
         Use(
             name='contact detection',
-            good=usable and felt < _FELT,
+            good=usable and felt < 100.0,
             number=float(push.max()),
             text='smallest torque that stands out: '
             + ', '.join(f'{name} {each:.2g}' for name, each in zip(names, push, strict=True))
@@ -300,7 +298,7 @@ def known_parameters(values: Array, std: Array) -> tuple[int, int]:
 
 def moved(q: Array) -> BoolArray:
     """Return which joints moved enough to be identified, shape (n,), from positions (N, n)."""
-    return np.asarray(np.ptp(q, axis=0) > _STILL)
+    return np.asarray(np.ptp(q, axis=0) > STILL)
 
 
 def judge_joints(
