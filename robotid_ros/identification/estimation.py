@@ -44,7 +44,7 @@ _LEFT_OUT = (('position',), ('build_up',), ('position', 'build_up'), ('load',)) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Candidate:
+class Candidate:
     """A way to fit the parameters.
 
     Attributes
@@ -71,14 +71,13 @@ class _Candidate:
 
 def automatic(
     chosen: Chosen, model: RobotModel, config: IdentificationConfig
-) -> tuple[TorqueFit, tuple[Decision, ...]]:
+) -> tuple[TorqueFit, tuple[Decision, ...], tuple[Candidate, ...]]:
     """Fit the parameters by the terms weighted by evidence, or by what predicts held-out states better.
 
-    The ways to fit share most of their terms, so that the best of them counts as one challenger.
+    The ways to fit share most of their terms, so that the best of them counts as one challenger. All of them are
+    returned too, that which was taken first.
     """
-    rows, samples = chosen.rows, chosen.rows.samples
-    few = few_of(samples)
-    first, *others = _candidates(chosen, few, model, config)
+    first, *others = _candidates(chosen, few_of(chosen.rows.samples), model, config)
     best = min(others, key=lambda each: each.score.value, default=first)
     taken = best if others and first.score.loses_to(best.score) else first
     decision = Decision(
@@ -90,20 +89,31 @@ def automatic(
     if config.prior:
         said = f'{Path(config.prior).name} tells {100.0 * taken.leaning:.1f} % of the parameters, the data the rest'
         decisions = (decision, Decision(subject='prior', chosen=said))
-    prior, by_strokes = taken.prior, stroke_prior(chosen)
-    if prior is not None:
-        scale = few.independent_per_sample / samples.independent_per_sample
+    _, fit = fit_of(chosen, taken, dissipative=not taken.plain)
+    return fit, decisions, (taken, *(each for each in (first, *others) if each is not taken))
+
+
+def fit_of(chosen: Chosen, way: Candidate, *, few: bool = False, dissipative: bool = True) -> tuple[Rows, TorqueFit]:
+    """Return the rows and the fit of a way to fit the parameters; of a few samples, without covariance, to compare."""
+    rows, samples = chosen.rows, chosen.rows.samples
+    prior, by_strokes = way.prior, stroke_prior(chosen)
+    if prior is not None and not few:
+        scale = few_of(samples).independent_per_sample / samples.independent_per_sample
         prior = replace(prior, strength=prior.strength * scale)
     if by_strokes is not None:
         prior = by_strokes if prior is None else replace(prior, friction=by_strokes.friction, own=None)
     friction, shape = chosen.choice.friction, chosen.choice.shape
-    if taken.plain:
+    if way.plain:
         if samples.slip is not None or any(run.bandwidth is not None for run in samples.runs):
             rows = Rows(rows.base, samples.sliding(None).with_bandwidth(None))
         friction, shape = friction_model(PLAIN), np.zeros((samples.n, 0))
-    estimator: LinearEstimator = 'ols' if taken.equal else 'wls'
-    fit = least_squares(rows, friction, shape, estimator=estimator, prior=prior, dissipative=not taken.plain)
-    return fit, decisions
+    if few:
+        rows = Rows(rows.base, few_of(rows.samples))
+    estimator: LinearEstimator = 'ols' if way.equal else 'wls'
+    fit = least_squares(
+        rows, friction, shape, estimator=estimator, prior=prior, dissipative=dissipative, covariance=not few
+    )
+    return rows, fit
 
 
 def weighted_terms(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> Terms:
@@ -116,7 +126,7 @@ def weighted_terms(chosen: Chosen, model: RobotModel, config: IdentificationConf
     return Terms(base=base, friction=choice.friction, shape=choice.shape, described=described, weighted=False)
 
 
-def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: IdentificationConfig) -> Iterator[_Candidate]:
+def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: IdentificationConfig) -> Iterator[Candidate]:
     """Yield all that is tried, that which needs no proof first."""
     label = groups(few, GROUPS)
     terms = weighted_terms(chosen, model, config)
@@ -127,18 +137,18 @@ def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: Identif
     matrix, vector = bench.total.normal(precision)
     prior.add(matrix, vector)
     leaning = float(prior.share(solve(matrix, vector, len(vector), None).inverse).mean())
-    yield _Candidate(name=terms.friction.name, score=score, prior=prior, leaning=leaning)
+    yield Candidate(name=terms.friction.name, score=score, prior=prior, leaning=leaning)
     if chosen.strokes is not None or config.friction != 'auto':
         return
     for kinds in _LEFT_OUT:
         score, prior, _ = terms.judged(bench, few, _parameters_of(terms.friction, kinds))
-        yield _Candidate(name=f'without {" and ".join(kinds)}', score=score, prior=prior, leaning=leaning)
+        yield Candidate(name=f'without {" and ".join(kinds)}', score=score, prior=prior, leaning=leaning)
     plain = Terms.plain(terms.base, few.n)
     bench = plain.bench(few.with_bandwidth(None), label)
     for equal in (False, True):
         name = f'plain: {PLAIN}, exact sign, torque not limited{", all joints alike" * equal}'
         score, _, _ = bench.linear(None, equal=equal)
-        yield _Candidate(name=name, score=score, plain=True, equal=equal)
+        yield Candidate(name=name, score=score, plain=True, equal=equal)
 
 
 def _parameters_of(friction: FrictionModel, kinds: tuple[str, ...]) -> BoolArray:
@@ -150,13 +160,18 @@ def _parameters_of(friction: FrictionModel, kinds: tuple[str, ...]) -> BoolArray
 _METHODS: dict[str, LinearEstimator] = {'ols': 'ols', 'wls': 'wls', 'irls': 'irls', 'physical': 'wls'}
 
 
-def estimate(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tuple[TorqueFit, tuple[Decision, ...]]:
-    """Run the estimator asked for; the physical one starts from weighted least squares."""
+def estimate(
+    chosen: Chosen, model: RobotModel, config: IdentificationConfig
+) -> tuple[TorqueFit, tuple[Decision, ...], tuple[Candidate, ...]]:
+    """Run the estimator asked for; the physical one starts from weighted least squares.
+
+    The ways to fit that were compared are returned too, that which was taken first; none where nothing was.
+    """
     rows, choice = chosen.rows, chosen.choice
     if config.estimator == 'alternating':
-        return _alternating(chosen, model, config)
+        return *_alternating(chosen, model, config), ()
     if config.estimator == 'bee-colony':
-        return _bees(chosen, model, config)
+        return *_bees(chosen, model, config), ()
     if config.estimator == 'auto':
         return automatic(chosen, model, config)
     method = _METHODS[config.estimator]
@@ -166,7 +181,7 @@ def estimate(chosen: Chosen, model: RobotModel, config: IdentificationConfig) ->
         variance = float(1.0 / alone.precision.mean())
     prior = stroke_prior(chosen, variance)
     fit = least_squares(rows, choice.friction, choice.shape, estimator=method, prior=prior)
-    return fit, (Decision(subject='estimator', chosen=config.estimator),)
+    return fit, (Decision(subject='estimator', chosen=config.estimator),), ()
 
 
 def _alternating(

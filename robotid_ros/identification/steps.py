@@ -31,13 +31,13 @@ from robotid_ros.identification.assembly import (
 )
 from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.estimation import estimate
+from robotid_ros.identification.estimation import Candidate, estimate, fit_of
 from robotid_ros.identification.information import PASSES, BaseRegressor, Rows, solved
 from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
-from robotid_ros.identification.least_squares import LinearEstimator, least_squares, normal_equations
+from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.model_choice import (
+    Chosen,
     choose_signals_and_model,
-    few_of,
     samples_of_datasets,
     without_ripple,
 )
@@ -107,7 +107,7 @@ def identify(
         friction from them.
     validation, test : Dataset or sequence of Dataset
         Data that the metrics and the verdict see, filtered like the training data. A validation also chooses between
-        the model found and plain least squares, see :func:`beside_plain`; a test chooses nothing.
+        all ways to fit the parameters, see :func:`preferred_in_validation`; a test chooses nothing.
     config : IdentificationConfig, optional
     progress : callable, optional
         Called with a share from 0 to 1 and a text.
@@ -163,7 +163,7 @@ def identify(
     data, chosen = choose_signals_and_model(as_found, arm, base, config, report, strokes)
     decisions = (*decisions, *data.decisions)
     report(0.7, 'estimate parameters')
-    fit, estimated = estimate(chosen, arm, config)
+    fit, estimated, ways = estimate(chosen, arm, config)
     decisions = (*decisions, *chosen.choice.decisions, *estimated)
     if config.automatic and fit.friction.presliding is None:  # else it knows what is left of the last motion
         fit, rest = with_rest(fit, chosen.rows, config)
@@ -174,8 +174,12 @@ def identify(
         if _listed(given):
             ready = [setup.dataset(each, model.joint_names) for each in _listed(given)]
             sets[name] = like_training(ready, data.cutoff, data.delay)
+    rows, beaten = chosen.rows, ''
+    if ways and 'validation' in sets:
+        rows, fit, decision, beaten = preferred_in_validation(chosen, fit, ways, arm, sets['validation'])
+        decisions = (*decisions, decision)
     result = conclude(
-        chosen.rows,
+        rows,
         fit,
         arm,
         config,
@@ -187,6 +191,7 @@ def identify(
         sources=training,
         friction_data=listed,
         setup=setup,
+        doubt=beaten,
     )
     report(1.0, 'done')
     return result
@@ -236,10 +241,6 @@ def conclude(
     base = rows.base
     assert isinstance(base, BaseParameters)
     limit = thresholds(config, model)
-    beaten = ''
-    if 'validation' in sets and config.friction == config.estimator == 'auto':
-        rows, fit, decision, beaten = beside_plain(rows, fit, model, sets['validation'])
-        decisions = (*decisions, decision)
     solid = fit
     for _ in range(PASSES if fit.friction.needs_load else 1):
         # Load-dependent friction uses the load of the previous pass.
@@ -295,8 +296,6 @@ def conclude(
         usable, reason = False, fit.reason
     solid_metrics = {name: fit_metrics(base, solid, model, listed) for name, listed in sets.items()}
     judged = metrics.get('held_out', metrics[judge])
-    if usable and beaten:
-        usable, reason = False, beaten
     uses = good_for(
         judged,
         solid_metrics[judge],
@@ -332,14 +331,24 @@ def conclude(
     )
 
 
-def beside_plain(
-    rows: Rows, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]
+def preferred_in_validation(
+    chosen: Chosen, fit: TorqueFit, ways: Sequence[Candidate], model: RobotModel, datasets: Sequence[Dataset]
 ) -> tuple[Rows, TorqueFit, Decision, str]:
-    """Return the fit that a validation prefers: the one found, or plain least squares of the same samples.
+    """Return the fit that a validation prefers, of all ways to fit the parameters that were compared without it.
 
-    Plain least squares, ordinary or weighted, have Coulomb and viscous friction that drives no joint. They take the
-    place where their score is less, see :mod:`robotid_ros.identification.judge`. The decision also tells the error
-    where each group of states is predicted by the fit that all other groups prefer, which no choice has seen.
+    That is the one with the least score, see :mod:`robotid_ros.identification.judge`. Plain friction drives no joint
+    here. The decision also tells the error where each group of states is predicted by the fit that all other groups
+    prefer, which no choice has seen.
+
+    Parameters
+    ----------
+    chosen : Chosen
+    fit : TorqueFit
+        Of the first way, which was taken without the validation.
+    ways : sequence of Candidate
+    model : RobotModel
+    datasets : sequence of Dataset
+        Of the validation.
 
     Returns
     -------
@@ -350,45 +359,37 @@ def beside_plain(
     beaten : str
         See :func:`robotid_ros.identification.verdict.beaten_by_plain`.
     """
-    base, shape = rows.base, np.zeros((model.n, 0))
+    base = chosen.rows.base
     assert isinstance(base, BaseParameters)
-    plain = Rows(base, rows.samples.sliding(None).with_bandwidth(None))
-    few, samples = Rows(base, few_of(plain.samples)), evenly_weighted(datasets, model, None)
+    samples = evenly_weighted(datasets, model, None)
     label = groups(samples, GROUPS)
-    estimators: tuple[LinearEstimator, ...] = ('wls', 'ols')
 
-    def scores(dissipative: bool) -> list[Score]:
-        fits = [
-            least_squares(few, friction_model(PLAIN), shape, estimator=each, covariance=False, dissipative=dissipative)
-            for each in estimators
-        ]
-        return [score_of(base, each, model, datasets, label) for each in fits]
+    def score(way: Candidate, *, dissipative: bool = True) -> Score:
+        return score_of(base, fit_of(chosen, way, few=True, dissipative=dissipative)[1], model, datasets, label)
 
-    tried = [score_of(base, fit, model, datasets, label), *scores(dissipative=True)]
+    tried = [score_of(base, fit, model, datasets, label), *map(score, ways[1:])]
+    free = [score(way, dissipative=False) for way in ways if way.plain]
     taken = min(range(len(tried)), key=lambda k: tried[k].value)
     by_others = [min(tried, key=lambda each: each.without(k).value) for k in range(len(tried[0].squares))]
-    unseen = sum(each.squares[k].sum() for k, each in enumerate(by_others))
     power = max(float(np.sum((samples.measured @ model.drives) ** 2)), 1e-300)
-    *left, free, unseen = (
-        100.0 * float(np.sqrt(squares / power))
-        for squares in (
-            *(each.squares.sum() for each in tried),
-            min(each.squares.sum() for each in scores(dissipative=False)),
-            unseen,
-        )
-    )
-    names = ('this model', 'weighted plain least squares', 'plain least squares')
+
+    def left(squares: Array) -> float:
+        return 100.0 * float(np.sqrt(np.sum(squares) / power))
+
+    errors = [left(each.squares) for each in tried]
+    unseen = left(np.array([each.squares[k] for k, each in enumerate(by_others)]))
+    beside = [f'{way.name}: {error:.3g} %' for way, error in zip(ways, errors, strict=True) if way.plain]
     decision = Decision(
-        subject='beside plain',
-        chosen=f'{names[taken]}; left of the torque in validation: '
-        + ', '.join(f'{name} {each:.3g} %' for name, each in zip(names, left, strict=True))
-        + f'; where states choose for each other {unseen:.3g} %',
-        alternatives=tuple(Alternative(name=name, error=each.rmse) for name, each in zip(names, tried, strict=True)),
+        subject='by validation',
+        chosen=f'{ways[taken].name}; left of the torque there: {errors[taken]:.3g} %, '
+        + ', '.join([f'{ways[0].name}: {errors[0]:.3g} %'] * bool(taken) + beside)
+        + f'; where states choose for each other: {unseen:.3g} %',
+        alternatives=tuple(Alternative(name=way.name, error=each.rmse) for way, each in zip(ways, tried, strict=True)),
     )
+    beaten = beaten_by_plain(errors[taken], min(left(each.squares) for each in free)) if free else ''
     if taken:
-        rows = plain
-        fit = least_squares(rows, friction_model(PLAIN), shape, estimator=estimators[taken - 1])
-    return rows, fit, decision, beaten_by_plain(left[taken], free)
+        return *fit_of(chosen, ways[taken]), decision, beaten
+    return chosen.rows, fit, decision, beaten
 
 
 def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Array]:
