@@ -679,12 +679,12 @@ def test_a_restarted_node_takes_its_recordings_from_their_folder_and_keeps_them_
         with NodeProcess(['-m', 'robotid_ros.nodes.identification', *words], environment) as node:
             client = Client(environment)
             try:
-                _give_descriptions(client, node)
+                _give_descriptions(client, node, tmp_path)
             finally:
                 client.close()
 
 
-def _give_descriptions(client: Client, node: NodeProcess) -> None:
+def _give_descriptions(client: Client, node: NodeProcess, folder: Path) -> None:
     client.description.publish(String(data=TWO_LINKS))
     client.until(lambda: client.status.get('recordings') == '2', 'both recordings')
     assert 'broken.csv' in client.status['left_out']
@@ -702,8 +702,60 @@ def _give_descriptions(client: Client, node: NodeProcess) -> None:
     assert 'does not fit the new description' in client.status['left_out']
     client.description.publish(String(data=TWO_LINKS))
     client.until(lambda: client.status.get('recordings') == '2', 'both recordings once more')
+    (again := folder / 'more').mkdir(exist_ok=True)
+    (again / 'one.csv').write_bytes((folder / 'two.csv').read_bytes())  # another recording of the same name
+    (folder / 'broken.csv').write_bytes((folder / 'two.csv').read_bytes())  # one that was not whole when it was read
+    assert client.call('identify').success
+    client.until(lambda: client.status.get('recordings') == '4', 'what is new in the folder')
+    (again / 'one.csv').unlink()
+    (folder / 'broken.csv').write_text('time\n', encoding='utf-8')
     assert client.call('clear').success
     assert not client.call('identify').success  # the files are there, and forgotten
+
+
+def two_arms() -> str:
+    """Return a description of two equal arms on one base, whose names begin with left_ and right_."""
+    arm = TWO_LINKS[TWO_LINKS.index('<link name="base"') : TWO_LINKS.index('</robot>')]
+    sides = (arm.replace('name="', f'name="{s}_').replace('link="', f'link="{s}_') for s in ('left', 'right'))
+    mounts = (
+        f'<joint name="{s}_mount" type="fixed"><parent link="world"/><child link="{s}_base"/></joint>'
+        for s in ('left', 'right')
+    )
+    return f'<robot name="pair"><link name="world"/>{"".join(sides)}{"".join(mounts)}</robot>'
+
+
+def test_of_two_arms_the_one_whose_joint_states_come_is_taken() -> None:
+    """By the identification and the excitation alike; where the joints of both come, none is."""
+    environment = ros_environment()
+    node = ['-m', 'robotid_ros.nodes.identification', '--ros-args', '-p', 'friction:=coulomb_viscous+offset']
+    with (
+        NodeProcess(node, environment) as identification,
+        NodeProcess(['-m', 'robotid_ros.nodes.excitation'], environment) as excitation,
+    ):
+        client = Client(environment)
+        try:
+            client.description.publish(String(data=two_arms()))
+            client.until(lambda: 'whose joint states come' in client.status.get('message', ''), 'the choice')
+            both = [f'{side}_{joint}' for side in ('left', 'right') for joint in MODEL.joint_names]
+            chosen = 'robot pair: waiting for recordings'
+            for names in (both, ['gripper', *both[2:]]):
+                state = JointState(name=names, position=[0.1] * len(names))
+                timer = client.node.create_timer(0.02, lambda state=state: client.states.publish(state))
+                if names is both:
+                    client.until(lambda: 'whose' not in client.status.get('message', ''), 'both being heard')
+                    assert 'several parts move' in client.status['message']
+                    client.description.publish(String(data=two_arms()))  # what was not taken may come again
+                client.until(lambda: names is both or chosen in client.status.get('message', ''), 'the arm')
+                client.node.destroy_timer(timer)
+            excitation.wait_for_line('robot pair: right_shoulder, right_elbow')
+            (time, q, dq, ddq), torque = motion_with_torque(1)
+            client.averaged.publish(trajectory_message(both[2:], 3.0, time, q, dq, ddq, torque))
+            client.until(lambda: client.status.get('recordings') == '1', 'the recording')
+            answer = client.call('identify')
+            assert answer.success, answer.message
+            assert IdentificationResult.from_yaml(answer.message).joint_names == tuple(both[2:])
+        finally:
+            client.close()
 
 
 @pytest.mark.ros
