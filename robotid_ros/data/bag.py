@@ -458,17 +458,6 @@ def read_bag(path: str | Path, topic: str | None = None, joints: Sequence[str] |
     return _assemble(decoder, batches, np.concatenate(arrivals), bag.provenance(chosen))
 
 
-def bag_joints(path: str | Path, topic: str | None = None) -> tuple[str, ...]:
-    """Return the joints that :func:`read_bag` would take, by the first messages; none where these cannot be read."""
-    bag = Bag.open(path)
-    chosen = bag.choose(topic)
-    decoder = JointStateDecoder()
-    for chunks in bag.messages([chosen]):
-        decoder.decode_block(chunks[chosen].payload, chunks[chosen].lengths)
-        break
-    return decoder.joints
-
-
 def _assemble(
     decoder: JointStateDecoder, batches: Sequence[JointStateBatch], arrival: Any, provenance: dict[str, Any]
 ) -> Recording:

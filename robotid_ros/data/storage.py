@@ -81,18 +81,12 @@ def load_dataset(path: str | Path) -> Dataset:
 
 
 def stored_context(path: str | Path) -> dict[str, Any]:
-    """Return what an npz file keeps of the context of its recording; empty for any other file."""
-    if Path(path).suffix != '.npz':
-        return {}
+    """Return what an npz file keeps of the context of its recording, and its joints."""
     with refusing(str(path), DataError), np.load(path, allow_pickle=False) as archive:
-        found = json.loads(str(archive['header'])).get('context', {})
-        return {name: kind(found[name]) for name, kind in _CONTEXT.items() if name in found}
-
-
-def stored_joints(path: str | Path) -> tuple[str, ...]:
-    """Return the joints of an npz file."""
-    with refusing(str(path), DataError), np.load(path, allow_pickle=False) as archive:
-        return tuple(map(str, json.loads(str(archive['header'])).get('joint_names', ())))
+        header = json.loads(str(archive['header']))
+        found = header.get('context', {})
+        known = {name: kind(found[name]) for name, kind in _CONTEXT.items() if name in found}
+        return {**known, 'joints': tuple(map(str, header.get('joint_names', ())))}
 
 
 def is_dataset(path: str | Path) -> bool:
