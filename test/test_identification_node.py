@@ -22,6 +22,8 @@ import yaml
 from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque, swept
 
 from robotid_ros.data import Recording, write_csv
+from robotid_ros.data.bag_writer import BagWriter
+from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import IdentificationError, MissingDependencyError
 from robotid_ros.identification import IdentificationResult, PayloadResult, TorquePredictor, identify, validate
 from robotid_ros.identification.wrench import WrenchResult
@@ -32,6 +34,7 @@ pytest.importorskip('rclpy', reason='needs the ros extra')
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
+from recorder_helpers import joint_state as serialized_state
 from ros_client import GraphClient
 from ros_helpers import NodeProcess, ros_environment
 from sensor_msgs.msg import JointState
@@ -684,6 +687,32 @@ def test_a_restarted_node_takes_its_recordings_from_their_folder_and_keeps_them_
                 client.close()
 
 
+def test_the_arm_of_a_folder_is_identified_without_the_arm(tmp_path: Path) -> None:
+    """Nobody publishes anything; of the two arms that the recording describes, the one that it has is taken."""
+    pytest.importorskip('rosbags')
+    (time, q, *_), torque = motion_with_torque(1)
+    names = [f'right_{joint}' for joint in MODEL.joint_names]
+    stamps = [1_700_000_000_000_000_000 + round(1e9 * t) for t in time]
+    states = [serialized_state(t, names, a, (), b) for t, a, b in zip(stamps, q.tolist(), torque.tolist(), strict=True)]
+    writer = BagWriter(tmp_path / 'bag', {'/joint_states': 'sensor_msgs/msg/JointState'})
+    writer.say('/robot_description', two_arms(), stamps[0])
+    writer.append('/joint_states', MessageChunk.of(states, stamps))
+    writer.close()
+    environment = ros_environment()
+    words = ['--ros-args', '-p', 'friction:=coulomb_viscous+offset', '-p', f'recordings:=[{tmp_path}]']
+    with NodeProcess(['-m', 'robotid_ros.nodes.identification', *words], environment):
+        client = Client(environment)
+        try:
+            client.until(lambda: client.status.get('recordings') == '1', 'the recording')
+            answer = client.call('identify')
+            assert answer.success, answer.message
+            assert IdentificationResult.from_yaml(answer.message).joint_names == tuple(names)
+            client.description.publish(String(data=TWO_LINKS))  # another arm, which runs
+            client.until(lambda: 'bag' in client.status.get('left_out', ''), 'what does not fit')
+        finally:
+            client.close()
+
+
 def _give_descriptions(client: Client, node: NodeProcess, folder: Path) -> None:
     client.description.publish(String(data=TWO_LINKS))
     client.until(lambda: client.status.get('recordings') == '2', 'both recordings')
@@ -724,12 +753,20 @@ def two_arms() -> str:
     return f'<robot name="pair"><link name="world"/>{"".join(sides)}{"".join(mounts)}</robot>'
 
 
+def publish_while(client: Client, names: list[str], heard: Callable[[str], bool]) -> None:
+    """Publish joint states until the status says what it should."""
+    state = JointState(name=names, position=[0.1] * len(names))
+    timer = client.node.create_timer(0.02, lambda: client.states.publish(state))
+    client.until(lambda: heard(client.status.get('message', '')), f'joint states of {names} being heard')
+    client.node.destroy_timer(timer)
+
+
 def test_of_two_arms_the_one_whose_joint_states_come_is_taken() -> None:
     """By the identification and the excitation alike; where the joints of both come, none is."""
     environment = ros_environment()
     node = ['-m', 'robotid_ros.nodes.identification', '--ros-args', '-p', 'friction:=coulomb_viscous+offset']
     with (
-        NodeProcess(node, environment) as identification,
+        NodeProcess(node, environment),
         NodeProcess(['-m', 'robotid_ros.nodes.excitation'], environment) as excitation,
     ):
         client = Client(environment)
@@ -737,16 +774,10 @@ def test_of_two_arms_the_one_whose_joint_states_come_is_taken() -> None:
             client.description.publish(String(data=two_arms()))
             client.until(lambda: 'whose joint states come' in client.status.get('message', ''), 'the choice')
             both = [f'{side}_{joint}' for side in ('left', 'right') for joint in MODEL.joint_names]
-            chosen = 'robot pair: waiting for recordings'
-            for names in (both, ['gripper', *both[2:]]):
-                state = JointState(name=names, position=[0.1] * len(names))
-                timer = client.node.create_timer(0.02, lambda state=state: client.states.publish(state))
-                if names is both:
-                    client.until(lambda: 'whose' not in client.status.get('message', ''), 'both being heard')
-                    assert 'several parts move' in client.status['message']
-                    client.description.publish(String(data=two_arms()))  # what was not taken may come again
-                client.until(lambda: names is both or chosen in client.status.get('message', ''), 'the arm')
-                client.node.destroy_timer(timer)
+            publish_while(client, both, lambda said: 'whose' not in said)
+            assert 'several parts move' in client.status['message']
+            client.description.publish(String(data=two_arms()))  # what was not taken may come again
+            publish_while(client, ['gripper', *both[2:]], lambda said: said == 'robot pair: waiting for recordings')
             excitation.wait_for_line('robot pair: right_shoulder, right_elbow')
             (time, q, dq, ddq), torque = motion_with_torque(1)
             client.averaged.publish(trajectory_message(both[2:], 3.0, time, q, dq, ddq, torque))

@@ -257,7 +257,7 @@ def test_efforts_that_the_driver_has_taken_gravity_out_of_are_told(seed: int) ->
 
 
 def test_described_centres_of_mass_in_wrong_places_are_not_taken_for_torque_without_gravity() -> None:
-    """A description with one body for all links, its centre on the joint's axis; bodies of any masses have the weight."""
+    """One body for all links, its centre on the joint's axis; bodies of any masses have the weight."""
     real, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(3)
     body = inertial_parameters(3.0, np.array([0.0, 0.0, 0.02]), 0.05 * np.eye(3))
     motion = fourier_motion(6, rng, size=0.8, seconds=12.0)

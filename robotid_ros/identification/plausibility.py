@@ -282,7 +282,7 @@ def _weightless(
 
 
 def _weight(model: RobotModel, q: Array, dq: Array, ddq: Array, torque: Array, factors: Array) -> Array:
-    """Return the gravity in torques, shape (N, n), in units of factors, shape (n,), by bodies that explain them best."""
+    """Return the gravity in torques, shape (N, n), in units of factors, (n,), by bodies that explain them best."""
     still = np.zeros_like(q)
     own = np.stack([np.sign(dq), dq, ddq, np.ones_like(q)], axis=-1)[:, :, None, :] * np.eye(model.n)[:, :, None]
     bodies = factors[:, None] * full_regressor(model, q, dq, ddq)

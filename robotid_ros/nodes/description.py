@@ -9,7 +9,7 @@
 
 """The robot description of a node: from a file, or as it is published."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -27,7 +27,9 @@ from robotid_ros.nodes.messages import LATCHED, newest
 from robotid_ros.nodes.runtime import steady_timer
 from robotid_ros.settings import Settings, setting
 
-_HEARD = 1.0  # [s] of joint states tell which joints an arm's driver has: a gripper's, or another arm's, may come between
+_HEARD = (
+    1.0  # [s] of joint states tell which joints an arm's driver has: a gripper's, or another arm's, may come between
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ class Description:
     ) -> None:
         self._node, self._config, self._robot, self._joints = node, config, robot, joints
         self._take, self._refuse = take, refuse
-        self._taken = ''
+        self._taken, self._came = '', False
         self._heard: set[str] = set()
         self._listening: Subscription | None = None
         self._waiting: Timer | None = None
@@ -85,7 +87,17 @@ class Description:
         """Whether joint states are to tell which of several arms is meant."""
         return self._listening is not None
 
+    def stand_in(self, source: str, joints: Collection[str]) -> None:
+        """Hand over the arm with these joints of a description that a recording holds, unless one was published."""
+        if not self._came:
+            self._heard = set(joints)
+            cause = self._offer(source)
+            self._heard = set()
+            if cause is not None:
+                self._refuse(cause)
+
     def _on_description(self, source: str) -> None:
+        self._came = True
         if source == self._taken:
             return
         self._leave()

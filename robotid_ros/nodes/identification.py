@@ -11,6 +11,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -29,7 +30,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array, require_names
-from robotid_ros.data.context import read_context
+from robotid_ros.data.context import Context, read_context
 from robotid_ros.data.readers import recordings_in
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import MinimalModel
@@ -67,6 +68,7 @@ class IdentificationNode(Node):
         self._unfit: dict[str, str] = {}  # recordings that cannot be used, and why
         self._keys: dict[Path, str] = {}  # of the recordings in the folders
         self._read: dict[Path, float] = {}  # when those that were read had been changed
+        self._asked = False  # whether the recordings were asked for a description
         self._forgotten: set[str] = set()  # recordings in the folders that ~/clear forgot
         self._found: IdentificationResult | None = None
         self._torque_factor: Array = np.zeros(0)
@@ -236,8 +238,8 @@ class IdentificationNode(Node):
         config = read_parameters(self, IdentificationConfig)
         for path in self._in_folders():
             key = self._key(path)
-            known = path not in self._read and key in session.datasets | session.validation | session.strokes | self._unfit
-            if known or key in self._forgotten:
+            told = session.datasets | session.validation | session.strokes | self._unfit
+            if key in self._forgotten or (path not in self._read and key in told):
                 continue
             try:
                 age = _changed(path)
@@ -269,6 +271,21 @@ class IdentificationNode(Node):
             except RobotIdError as cause:
                 self.get_logger().info(str(cause))
         return found
+
+    def _in_newest(self) -> Context:
+        """Return what the last recording with a description says; a recorder names them by their dates."""
+        for path in reversed(self._in_folders()):
+            with suppress(RobotIdError, OSError):
+                context = read_context(path)
+                if context.description:
+                    return context
+        return Context()
+
+    def _stand_in(self, future: Future) -> None:
+        """Take the arm that the recordings describe, until one is published: it need not run to be identified."""
+        context: Context = future.result()
+        if context.description:
+            self._description.stand_in(context.description, context.joints)
 
     def _key(self, path: Path) -> str:
         """Return the name of a recording, as the recorder tells it; of several of one name, the others' paths."""
@@ -426,6 +443,9 @@ class IdentificationNode(Node):
     # -- what goes out ------------------------------------------------------------------------------
 
     def _on_timer(self) -> None:
+        if self._session is None and not self._asked:  # the executor spins: a description that is latched has come
+            self._asked = True
+            self._worker.run(self._in_newest).add_done_callback(self._stand_in)
         self._watch.look()
         self._torques = self._watch.values()
         self._status.publish()
@@ -436,7 +456,7 @@ class IdentificationNode(Node):
 
 
 def _changed(path: Path) -> float:
-    """Return when a recording was last changed; one that is recorded still, or of a killed recorder, is read as it is."""
+    """Return when a recording was last changed; one that is recorded still is read as it is, and anew later."""
     return max(file.stat().st_mtime for file in (path, *(path.iterdir() if path.is_dir() else ())))
 
 
