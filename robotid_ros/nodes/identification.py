@@ -457,7 +457,7 @@ class IdentificationNode(Node):
 
 def _changed(path: Path) -> float:
     """Return when a recording was last changed; one that is recorded still is read as it is, and anew later."""
-    return max(file.stat().st_mtime for file in (path, *(path.iterdir() if path.is_dir() else ())))
+    return float(max(file.stat().st_mtime for file in (path, *(path.iterdir() if path.is_dir() else ()))))
 
 
 def _generated(
