@@ -79,7 +79,8 @@ def judge(
         if _with_friction_of(own, datasets, model, previous) <= limit:
             return Finding(error=error, usual=usual, cause=f'{said}: its friction changed')
         payload = identify_payload(datasets, model, previous)
-        left = float(np.linalg.norm(payload.rmse_with) / max(float(np.linalg.norm(payload.rmse_without)), 1e-300))
+        rest = payload.rmse_with if payload.free[9] > 0.0 else payload.rmse_free  # what was taken off is no body
+        left = float(np.linalg.norm(rest) / max(float(np.linalg.norm(payload.rmse_without)), 1e-300))
         if error * left <= limit:
             return Finding(error=error, usual=usual, cause=f'{said}: its payload changed by {payload.free[9]:+.2g} kg')
     except RobotIdError:  # what cannot be computed explains nothing
