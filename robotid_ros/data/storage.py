@@ -82,7 +82,7 @@ def load_dataset(path: str | Path) -> Dataset:
 
 def stored_context(path: str | Path) -> dict[str, Any]:
     """Return what an npz file keeps of the context of its recording, and its joints."""
-    with refusing(str(path), DataError), np.load(path, allow_pickle=False) as archive:
+    with refusing(str(path), DataError), _opened(path) as archive:
         header = json.loads(str(archive['header']))
         found = header.get('context', {})
         known = {name: kind(found[name]) for name, kind in _CONTEXT.items() if name in found}
@@ -92,10 +92,17 @@ def stored_context(path: str | Path) -> dict[str, Any]:
 def is_dataset(path: str | Path) -> bool:
     """Return whether a file is a dataset written by :func:`save_dataset`."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with _opened(path) as archive:
             return bool(json.loads(str(archive['header']))['kind'] == KINDS[Dataset])
     except Exception:  # zipfile, zlib, numpy and json raise different classes
         return False
+
+
+def _opened(path: str | Path) -> Any:
+    """Return the archive in a file; a pipe would be waited for."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise DataError(f'{path}: expected a file, got a folder or a device')
+    return np.load(path, allow_pickle=False)
 
 
 def _save(path: str | Path, data: Recording | Dataset, more: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
@@ -115,7 +122,7 @@ def _plain(value: Any) -> Any:
 
 def _load(path: str | Path, kind: type) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with _opened(path) as archive:
             arrays = {name: archive[name] for name in archive.files if name != 'header'}
             header = json.loads(str(archive['header']))
     except FileNotFoundError as cause:

@@ -250,7 +250,7 @@ def _recorded_at(path: Path) -> float | None:
         if path.is_dir():
             information = read_yaml(path / METADATA, 'metadata', DataError)['rosbag2_bagfile_information']
             moment = float(information['starting_time']['nanoseconds_since_epoch']) * 1e-9
-        elif path.suffix == '.csv':
+        elif path.suffix == '.csv' and path.is_file():  # a pipe would be waited for
             with open(path, encoding='utf-8') as file:
                 heads, cells = (file.readline(_HEAD).split(',') for _ in range(2))
             moment = float(dict(zip((head.strip() for head in heads), cells, strict=True))['time'])
