@@ -116,7 +116,7 @@ def test_friction_at_coupled_motors_is_found(sign: float) -> None:
 
 @pytest.mark.parametrize('rubs', [1.0, 6.0])
 def test_efforts_of_two_coupled_pairs_are_found(rubs: float) -> None:
-    """Motor 6 turns with joint 5, and motor 5 with joint 4: a wrist. The pair whose friction is larger is found first."""
+    """Motor 6 turns with joint 5, and motor 5 with joint 4; the pair whose friction is larger is found first."""
     rng, drives = np.random.default_rng(6), np.eye(6)
     drives[4, 3], drives[5, 4] = 1.0, -1.0
     sizes = SIZES * [1.0, 1.0, 1.0, 1.0, 1.0, rubs]
