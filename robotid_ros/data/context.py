@@ -10,7 +10,7 @@
 
 """What a recording says about itself: the arm, the meaning of its signals, the motion that was planned."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import yaml
 
 from robotid_ros import __version__
 from robotid_ros.data.bag import STRING, Bag, is_bag
-from robotid_ros.data.messages import CdrReader, JointStateDecoder, MessageChunk
+from robotid_ros.data.messages import CdrReader, JointStateDecoder
 from robotid_ros.data.reference import PeriodicReference, decode_reference
 from robotid_ros.data.storage import stored_context
 from robotid_ros.errors import DataError
@@ -96,7 +96,7 @@ def read_context(path: str | Path, topic: str | None = None) -> Context:
     states = bag.choose(topic)
     found = {part: bag.beside(states, part, STRING) for part in (DESCRIPTION, *SCHEMAS)}
     announced = bag.reference_topic(states)
-    firsts = _firsts(bag, {*found.values(), announced, states} - {''})
+    firsts = bag.firsts({*found.values(), announced, states} - {''})
     values: dict[str, Any] = {}
     for part, name in found.items():
         if name in firsts:
@@ -125,16 +125,6 @@ def _of_file(path: Path) -> Context:
     with refusing(str(path), DataError), open(path, encoding='utf-8-sig', errors='replace') as file:
         names = [name.strip() for name in file.readline(_HEADER).split(',')]
     return Context(joints=tuple(name.partition('/')[2] for name in names if name.startswith('position/')))
-
-
-def _firsts(bag: Bag, topics: Collection[str]) -> dict[str, MessageChunk]:
-    """Return the first messages of each topic, which latched topics have at the beginning, and read no further."""
-    found: dict[str, MessageChunk] = {}
-    for chunks in bag.messages(topics):
-        found = {**chunks, **found}
-        if found.keys() >= set(topics):
-            break
-    return found
 
 
 def _text(message: bytes, what: str) -> str:
