@@ -330,7 +330,7 @@ def test_each_arm_of_a_bag_has_what_is_nearest_to_its_joint_states(tmp_path):
 
 
 def test_of_several_joint_states_those_with_efforts_of_the_most_joints_are_the_arms(tmp_path):
-    """Beside the arm a gripper, which has efforts too, and what shows all joints without; of two arms, none is taken."""
+    """Beside the arm a gripper, which has efforts too, and what shows all joints without; of two arms, none."""
     stamps = [START + k * 5_000_000 for k in range(400)]
     swing = np.sin(0.02 * np.arange(400)).tolist()
     kind = 'sensor_msgs/msg/JointState'
