@@ -754,11 +754,11 @@ def two_arms() -> str:
     return f'<robot name="pair"><link name="world"/>{"".join(sides)}{"".join(mounts)}</robot>'
 
 
-def publish_while(client: Client, names: list[str], heard: Callable[[str], bool]) -> None:
-    """Publish joint states until the status says what it should."""
+def publish_while(client: Client, names: list[str], heard: Callable[[], bool]) -> None:
+    """Publish joint states until they were heard."""
     state = JointState(name=names, position=[0.1] * len(names))
     timer = client.node.create_timer(0.02, lambda: client.states.publish(state))
-    client.until(lambda: heard(client.status.get('message', '')), f'joint states of {names} being heard')
+    client.until(heard, f'joint states of {names} being heard')
     client.node.destroy_timer(timer)
 
 
@@ -775,11 +775,15 @@ def test_of_two_arms_the_one_whose_joint_states_come_is_taken() -> None:
             client.description.publish(String(data=two_arms()))
             client.until(lambda: 'whose joint states come' in client.status.get('message', ''), 'the choice')
             both = [f'{side}_{joint}' for side in ('left', 'right') for joint in MODEL.joint_names]
-            publish_while(client, both, lambda said: 'whose' not in said)
+            publish_while(client, both, lambda: 'whose' not in client.status['message'])
             assert 'several parts move' in client.status['message']
             client.description.publish(String(data=two_arms()))  # what was not taken may come again
-            publish_while(client, ['gripper', *both[2:]], lambda said: said == 'robot pair: waiting for recordings')
-            excitation.wait_for_line('robot pair: right_shoulder, right_elbow')
+            chosen = 'robot pair: right_shoulder, right_elbow'
+            publish_while(
+                client,
+                ['gripper', *both[2:]],
+                lambda: 'waiting for recordings' in client.status['message'] and chosen in excitation.output,
+            )
             (time, q, dq, ddq), torque = motion_with_torque(1)
             client.averaged.publish(trajectory_message(both[2:], 3.0, time, q, dq, ddq, torque))
             client.until(lambda: client.status.get('recordings') == '1', 'the recording')
