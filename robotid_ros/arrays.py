@@ -21,6 +21,8 @@ Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
+LARGEST = float(np.sqrt(np.finfo(np.float64).max))  # whatever is computed takes a square somewhere
+
 
 def frozen_array(
     value: ArrayLike, name: str, shape: tuple[int | None, ...], error: type[RobotIdError], *, finite: bool = True
@@ -40,7 +42,7 @@ def frozen_array(
     error : type of RobotIdError
         Class of the error.
     finite : bool
-        Refuse NaN and infinities.
+        Refuse NaN, infinities, and numbers whose squares are infinite.
 
     Returns
     -------
@@ -60,9 +62,10 @@ def frozen_array(
     )
     if not fits:
         raise error(f'{name}: expected shape {_spell(shape)}, got {array.shape}')
-    if finite and not np.isfinite(array).all():
-        where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
-        raise error(f'{name}: expected finite numbers, got {array[where]} at index {where}')
+    if finite and array.size and not (array.max() < LARGEST and array.min() > -LARGEST):
+        where = tuple(int(k) for k in np.argwhere(~(np.abs(array) < LARGEST))[0])
+        squares = ' whose squares are, too' if np.isfinite(array[where]) else ''
+        raise error(f'{name}: expected finite numbers{squares}, got {array[where]} at index {where}')
     array.flags.writeable = False
     return array
 

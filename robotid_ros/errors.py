@@ -24,6 +24,10 @@ class ModelError(RobotIdError, ValueError):
     """A robot description cannot be used as it stands."""
 
 
+class SeveralArmsError(ModelError):
+    """A robot description holds several equal arms, and nothing says which is meant."""
+
+
 class DataError(RobotIdError, ValueError):
     """A recording or dataset cannot be used as it stands."""
 

@@ -312,7 +312,7 @@ def write_floating(folder: Path) -> None:
     writer = BagWriter(folder, kinds)
     data, stamps = messages(120)
     twists = [
-        struct.pack('<4BiII4s4x6d', 0, 1, 0, 0, *divmod(stamp, 10**9), 2, b'w\0', *(0.01 * k for k in range(6)))
+        struct.pack('<4BiII4s6d', 0, 1, 0, 0, *divmod(stamp, 10**9), 2, b'w\0', *(0.01 * k for k in range(6)))
         for stamp in stamps
     ]
     writer.append('/joint_states', MessageChunk.of(data, stamps))

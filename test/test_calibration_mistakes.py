@@ -246,6 +246,10 @@ def test_units_of_a_file_are_converted(tmp_path: Path) -> None:
         ('position/a,x,y,z,w\n1,2,3,4,5\n', "column 'w' is not in a points file"),
         ('position/a,x,y,z,z\n1,2,3,4,5\n', "column 'z' is there 2 times"),
         ('position/a,x,y,z\n1,2,3\n', 'line 2: expected 4 fields, got 3'),
+        (
+            'position/a,x,y,z\n1e308,2,3,4\n',
+            'joint positions: expected finite numbers whose squares are, too, got 1e+308',
+        ),
         ('position/a,x,y,z\n1,2,3,four\n', "line 2: column 'z': expected a finite number, got 'four'"),
         ('position/a,x,y,z\n1,2,nan,4\n', "line 2: column 'y': expected a finite number, got 'nan'"),
         ('position/a,x,y,z\n1,2,,4\n', "column 'y': expected a finite number, got ''"),

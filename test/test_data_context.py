@@ -329,6 +329,34 @@ def test_each_arm_of_a_bag_has_what_is_nearest_to_its_joint_states(tmp_path):
             assert motion.startswith(f'{own} {period:g}'[:-1]) or f'{own} {period - 1:g}.9' in motion, (number, motion)
 
 
+def test_of_several_joint_states_those_with_efforts_of_the_most_joints_are_the_arms(tmp_path):
+    """Beside the arm a gripper, which has efforts too, and what shows all joints without; of two arms, none."""
+    stamps = [START + k * 5_000_000 for k in range(400)]
+    swing = np.sin(0.02 * np.arange(400)).tolist()
+    kind = 'sensor_msgs/msg/JointState'
+    told = {
+        '/cell/joint_states': (['shoulder', 'elbow', 'finger'], ()),
+        '/arm/joint_states': (['shoulder', 'elbow'], (1.0, 2.0)),
+        '/gripper/joint_states': (['finger'], (0.1,)),
+    }
+    writer = BagWriter(tmp_path / 'one', dict.fromkeys(told, kind))
+    for topic, (names, effort) in told.items():
+        data = [joint_state(t, names, [x] * len(names), (), effort) for t, x in zip(stamps, swing, strict=True)]
+        writer.append(topic, MessageChunk.of(data, stamps))
+    writer.close()
+    dataset, summary = process_file(tmp_path / 'one')
+    assert dataset.joint_names == ('shoulder', 'elbow')
+    assert 'joint states of /arm/joint_states, not of /cell/joint_states, /gripper/joint_states' in summary
+    assert read_context(tmp_path / 'one').joints == ('shoulder', 'elbow')
+    writer = BagWriter(tmp_path / 'two', {f'/{side}/joint_states': kind for side in ('left', 'right')})
+    for side in ('left', 'right'):
+        data = [joint_state(t, [f'{side}_a'], [x], (), [x]) for t, x in zip(stamps, swing, strict=True)]
+        writer.append(f'/{side}/joint_states', MessageChunk.of(data, stamps))
+    writer.close()
+    with pytest.raises(DataError, match='say which topic to read'):
+        process_file(tmp_path / 'two')
+
+
 def test_messages_with_empty_arrays_are_read_as_the_middleware_makes_them():
     serialization = pytest.importorskip('rclpy.serialization')
     from builtin_interfaces.msg import Duration

@@ -11,6 +11,8 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -217,6 +219,31 @@ def test_what_is_no_recording_is_refused(tmp_path):
         read_recording(tmp_path / 'run.csv', topic='/x')
     with pytest.raises(DataError, match="joint 'z' is not in the recording; it has: a, joint_number_two, c"):
         read_recording(tmp_path / 'run.csv', joints=('z',))
+
+
+PIPES = """
+import os, sys
+from contextlib import suppress
+from pathlib import Path
+from robotid_ros.data import read_recording
+from robotid_ros.data.context import read_context
+from robotid_ros.data.storage import is_dataset
+from robotid_ros.errors import DataError
+from robotid_ros.fleet.outcome import entries_of
+folder = Path(sys.argv[1])
+for name in ('x.csv', 'x.npz', 'x.mcap', 'x.db3', 'metadata.yaml'):
+    os.mkfifo(folder / name)
+    assert not is_dataset(folder / name)
+    for read in (read_context, read_recording, entries_of):
+        for path in (folder, folder / name):
+            with suppress(DataError):
+                read(path)
+    (folder / name).unlink()
+"""
+
+
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path):
+    subprocess.run([sys.executable, '-c', PIPES, str(tmp_path)], check=True, timeout=240)
 
 
 def test_a_pickle_in_an_npz_is_refused(tmp_path):

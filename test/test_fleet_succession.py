@@ -72,6 +72,16 @@ def test_two_recordings_of_one_arm_tell_what_changed(change, words, seed, tmp_pa
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob('f*.yaml')} == marks  # nothing was done again
 
 
+def test_a_payload_that_was_taken_off_is_told_with_its_mass(tmp_path, capsys):
+    write(tmp_path / 'r' / 'a.csv', 1, payload=3.0)
+    write(tmp_path / 'r' / 'b.csv', 2)
+    (tmp_path / 'arm.urdf').write_text(TWO_LINKS, encoding='utf-8')
+    main(['fleet', str(tmp_path / 'r'), '--robot', str(tmp_path / 'arm.urdf'), '--out', str(tmp_path / 'out'), *QUICK])
+    told = capsys.readouterr().out.splitlines()[1]
+    taken = float(told.partition('its payload changed by ')[2].split(' ')[0])
+    assert abs(taken + 3.0) < 0.3, told
+
+
 def test_what_changed_for_good_is_told_against_the_last_result_that_held(tmp_path, capsys):
     for k in range(5):
         write(tmp_path / 'r' / 'x' / f'{k}.csv', 10 + k, payload=3.0 if k >= 3 else 0.0)

@@ -215,6 +215,24 @@ def test_a_term_that_explains_nothing_is_gone_and_one_that_explains_all_stays() 
     assert np.abs(solved(info, left_out.precision, None, left_out.prior)[[3, 5]]).max() < 1e-3
 
 
+@pytest.mark.parametrize('size', [1.0, 1e-5])
+def test_a_joint_without_samples_leaves_the_others_as_they_are(size: float) -> None:
+    """A torso that stands still has none that count; of a light arm, nothing times what it has is no number."""
+    rng, prior = np.random.default_rng(0), Prior(mean=np.zeros(3), precision=np.eye(3))
+    rows, own = rng.standard_normal((500, 2, 3)), rng.standard_normal((500, 2, 2))
+    torque = size * (rows @ np.array([1.0, 2.0, 3.0]) + own[:, :, 0] + 0.1 * rng.standard_normal((500, 2)))
+    alone, beside = (
+        weigh(
+            gather(rows[:, :n], own[:, :n], torque[:, :n], np.stack([np.ones(500), np.zeros(500)], axis=1)[:, :n]),
+            prior,
+            1.0,
+        )
+        for n in (1, 2)
+    )
+    assert np.isfinite(beside.precision).all()
+    np.testing.assert_allclose(beside.precision[0], alone.precision[0], rtol=1e-3)
+
+
 def test_friction_that_the_data_leave_open_stays_small_in_the_physically_consistent_fit() -> None:
     """The elbow turns one way only: its Coulomb friction and its offset are one column."""
     model, time = RobotModel.from_urdf(TWO_LINKS), np.arange(1500) / 100.0

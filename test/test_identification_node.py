@@ -22,6 +22,8 @@ import yaml
 from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque, swept
 
 from robotid_ros.data import Recording, write_csv
+from robotid_ros.data.bag_writer import BagWriter
+from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import IdentificationError, MissingDependencyError
 from robotid_ros.identification import IdentificationResult, PayloadResult, TorquePredictor, identify, validate
 from robotid_ros.identification.wrench import WrenchResult
@@ -32,6 +34,7 @@ pytest.importorskip('rclpy', reason='needs the ros extra')
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
+from recorder_helpers import joint_state as serialized_state
 from ros_client import GraphClient
 from ros_helpers import NodeProcess, ros_environment
 from sensor_msgs.msg import JointState
@@ -400,6 +403,7 @@ def test_a_payload_fills_the_requests_of_drivers() -> None:
         std=np.zeros(10),
         rmse_without=np.zeros(2),
         rmse_with=np.zeros(2),
+        rmse_free=np.zeros(2),
     )
     flange = np.array([[0.0, -1.0, 0.0, 0.1], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.05], [0.0, 0.0, 0.0, 1.0]])
     request = InertiaStamped()  # Franka's request holds one, UR's a part of it
@@ -679,12 +683,38 @@ def test_a_restarted_node_takes_its_recordings_from_their_folder_and_keeps_them_
         with NodeProcess(['-m', 'robotid_ros.nodes.identification', *words], environment) as node:
             client = Client(environment)
             try:
-                _give_descriptions(client, node)
+                _give_descriptions(client, node, tmp_path)
             finally:
                 client.close()
 
 
-def _give_descriptions(client: Client, node: NodeProcess) -> None:
+def test_the_arm_of_a_folder_is_identified_without_the_arm(tmp_path: Path) -> None:
+    """Nobody publishes anything; of the two arms that the recording describes, the one that it has is taken."""
+    pytest.importorskip('rosbags')
+    (time, q, *_), torque = motion_with_torque(1)
+    names = [f'right_{joint}' for joint in MODEL.joint_names]
+    stamps = [1_700_000_000_000_000_000 + round(1e9 * t) for t in time]
+    states = [serialized_state(t, names, a, (), b) for t, a, b in zip(stamps, q.tolist(), torque.tolist(), strict=True)]
+    writer = BagWriter(tmp_path / 'bag', {'/joint_states': 'sensor_msgs/msg/JointState'})
+    writer.say('/robot_description', two_arms(), stamps[0])
+    writer.append('/joint_states', MessageChunk.of(states, stamps))
+    writer.close()
+    environment = ros_environment()
+    words = ['--ros-args', '-p', 'friction:=coulomb_viscous+offset', '-p', f'recordings:=[{tmp_path}]']
+    with NodeProcess(['-m', 'robotid_ros.nodes.identification', *words], environment):
+        client = Client(environment)
+        try:
+            client.until(lambda: client.status.get('recordings') == '1', 'the recording')
+            answer = client.call('identify')
+            assert answer.success, answer.message
+            assert IdentificationResult.from_yaml(answer.message).joint_names == tuple(names)
+            client.description.publish(String(data=TWO_LINKS))  # another arm, which runs
+            client.until(lambda: 'bag' in client.status.get('left_out', ''), 'what does not fit')
+        finally:
+            client.close()
+
+
+def _give_descriptions(client: Client, node: NodeProcess, folder: Path) -> None:
     client.description.publish(String(data=TWO_LINKS))
     client.until(lambda: client.status.get('recordings') == '2', 'both recordings')
     assert 'broken.csv' in client.status['left_out']
@@ -702,8 +732,66 @@ def _give_descriptions(client: Client, node: NodeProcess) -> None:
     assert 'does not fit the new description' in client.status['left_out']
     client.description.publish(String(data=TWO_LINKS))
     client.until(lambda: client.status.get('recordings') == '2', 'both recordings once more')
+    (again := folder / 'more').mkdir(exist_ok=True)
+    (again / 'one.csv').write_bytes((folder / 'two.csv').read_bytes())  # another recording of the same name
+    (folder / 'broken.csv').write_bytes((folder / 'two.csv').read_bytes())  # one that was not whole when it was read
+    assert client.call('identify').success
+    client.until(lambda: client.status.get('recordings') == '4', 'what is new in the folder')
+    (again / 'one.csv').unlink()
+    (folder / 'broken.csv').write_text('time\n', encoding='utf-8')
     assert client.call('clear').success
     assert not client.call('identify').success  # the files are there, and forgotten
+
+
+def two_arms() -> str:
+    """Return a description of two equal arms on one base, whose names begin with left_ and right_."""
+    arm = TWO_LINKS[TWO_LINKS.index('<link name="base"') : TWO_LINKS.index('</robot>')]
+    sides = (arm.replace('name="', f'name="{s}_').replace('link="', f'link="{s}_') for s in ('left', 'right'))
+    mounts = (
+        f'<joint name="{s}_mount" type="fixed"><parent link="world"/><child link="{s}_base"/></joint>'
+        for s in ('left', 'right')
+    )
+    return f'<robot name="pair"><link name="world"/>{"".join(sides)}{"".join(mounts)}</robot>'
+
+
+def publish_while(client: Client, names: list[str], heard: Callable[[], bool]) -> None:
+    """Publish joint states until they were heard."""
+    state = JointState(name=names, position=[0.1] * len(names))
+    timer = client.node.create_timer(0.02, lambda: client.states.publish(state))
+    client.until(heard, f'joint states of {names} being heard')
+    client.node.destroy_timer(timer)
+
+
+def test_of_two_arms_the_one_whose_joint_states_come_is_taken() -> None:
+    """By the identification and the excitation alike; where the joints of both come, none is."""
+    environment = ros_environment()
+    node = ['-m', 'robotid_ros.nodes.identification', '--ros-args', '-p', 'friction:=coulomb_viscous+offset']
+    with (
+        NodeProcess(node, environment),
+        NodeProcess(['-m', 'robotid_ros.nodes.excitation'], environment) as excitation,
+    ):
+        client = Client(environment)
+        try:
+            client.description.publish(String(data=two_arms()))
+            client.until(lambda: 'whose joint states come' in client.status.get('message', ''), 'the choice')
+            both = [f'{side}_{joint}' for side in ('left', 'right') for joint in MODEL.joint_names]
+            publish_while(client, both, lambda: 'whose' not in client.status['message'])
+            assert 'several parts move' in client.status['message']
+            client.description.publish(String(data=two_arms()))  # what was not taken may come again
+            chosen = 'robot pair: right_shoulder, right_elbow'
+            publish_while(
+                client,
+                ['gripper', *both[2:]],
+                lambda: 'waiting for recordings' in client.status['message'] and chosen in excitation.output,
+            )
+            (time, q, dq, ddq), torque = motion_with_torque(1)
+            client.averaged.publish(trajectory_message(both[2:], 3.0, time, q, dq, ddq, torque))
+            client.until(lambda: client.status.get('recordings') == '1', 'the recording')
+            answer = client.call('identify')
+            assert answer.success, answer.message
+            assert IdentificationResult.from_yaml(answer.message).joint_names == tuple(both[2:])
+        finally:
+            client.close()
 
 
 @pytest.mark.ros

@@ -35,6 +35,7 @@ from robotid_ros.identification.verdict import (
     torque_metrics,
 )
 from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import inertial_parameters
 
 PLAIN = IdentificationConfig(friction='coulomb_viscous+offset', torque_bandwidth=-1.0)
 
@@ -253,6 +254,16 @@ def test_efforts_that_the_driver_has_taken_gravity_out_of_are_told(seed: int) ->
     assert told[1].startswith('the efforts hold no gravity, and do hold what motion needs')
     assert [told[0], told[2]] == ['', '']
     assert 'currents, or torques of motors' in told[3]
+
+
+def test_described_centres_of_mass_in_wrong_places_are_not_taken_for_torque_without_gravity() -> None:
+    """One body for all links, its centre on the joint's axis; bodies of any masses have the weight."""
+    real, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(3)
+    body = inertial_parameters(3.0, np.array([0.0, 0.0, 0.02]), 0.05 * np.eye(3))
+    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    torque = pinocchio_torque(real, *motion[1:]) + 0.5 * np.sign(motion[2])
+    described = replace(real, inertial=np.tile(body, (6, 1)))
+    assert 'hold no gravity' not in torque_size([dataset(described, motion, torque)], described).doubt
 
 
 def test_currents_whose_constants_differ_are_no_torques_unless_somebody_says_so() -> None:

@@ -389,6 +389,7 @@ def test_the_table_of_parameters_leaves_out_the_ripple_of_joints_that_have_none(
     )
     table = parameter_table(rippled)
     assert table.count('ripple sin') == table.count('ripple sin elbow') == 1
+    assert IdentificationResult.from_yaml(rippled.to_yaml()).friction_names == rippled.friction_names
 
 
 def test_base_parameters_of_the_physical_ones_explain_the_torque(result: IdentificationResult) -> None:

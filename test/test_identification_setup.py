@@ -114,6 +114,23 @@ def test_friction_at_coupled_motors_is_found(sign: float) -> None:
     np.testing.assert_array_equal(setup.drives, drives)
 
 
+@pytest.mark.parametrize('rubs', [1.0, 6.0])
+def test_efforts_of_two_coupled_pairs_are_found(rubs: float) -> None:
+    """Motor 6 turns with joint 5, and motor 5 with joint 4; the pair whose friction is larger is found first."""
+    rng, drives = np.random.default_rng(6), np.eye(6)
+    drives[4, 3], drives[5, 4] = 1.0, -1.0
+    sizes = SIZES * [1.0, 1.0, 1.0, 1.0, 1.0, rubs]
+    real = replace(ARM, inertial=ARM.inertial * rng.uniform(0.8, 1.2, (6, 1)))
+    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    motors = motion[2] @ drives.T
+    torque = pinocchio_torque(real, *motion[1:]) @ np.linalg.inv(drives)
+    torque += sizes * np.sign(motors) + 0.5 * sizes * motors + 0.05 * SIZES * rng.standard_normal(motors.shape)
+    setup, _ = find_setup([dataset(ARM, motion, torque)], ARM)
+    assert sorted(kinds(setup)) == [('coordinates', ARM.joint_names[k - 1 : k + 1][::-1]) for k in (4, 5)]
+    np.testing.assert_array_equal(setup.drives, drives)
+    np.testing.assert_allclose(setup.torque, drives.T, atol=1e-12)
+
+
 @pytest.mark.parametrize('zero', [np.pi / 2, -np.pi / 2, np.pi])
 def test_another_zero_is_found(zero: float) -> None:
     data = recorded(7)

@@ -20,7 +20,7 @@ import numpy as np
 from robotid_ros.commands.options import load_robot, processing_settings
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.data.context import Context, read_context
-from robotid_ros.data.readers import recorded_joints, recordings_in
+from robotid_ros.data.readers import recordings_in
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotConfig, RobotModel
@@ -72,7 +72,7 @@ def source_of(
         kept = (place if place.is_dir() else place.parent) / 'training_1.npz'
         told |= {kept: read_context(kept)} if kept.is_file() else {}
         options.joints = options.joints or list(result.joint_names)
-    along = {name for path in contexts for name in recorded_joints(path, options.topic)}
+    along = {name for context in contexts.values() for name in context.joints}
     model, config, where, whence = arm_of(options, told, along)
     settings = processing_settings(options, config, model.joint_names)
     csv = bool(recordings) and all(path.suffix in ('.csv', '.txt') for path in contexts)

@@ -335,19 +335,42 @@ class Bag:
         return found
 
     def choose(self, topic: str | None, kind: str = JOINT_STATE, remedy: str = '') -> str:
-        """Return the topic of a type to be read; refuse a bag with none, or with several where none is given."""
+        """Return the topic of a type to be read; refuse a bag with none, or with several where none is given.
+
+        Of several with joint states, such as a gripper's, it is the one with efforts of the most joints.
+        """
         names = self.of_type(kind.replace('/msg/', '/'))
         if not names:
             cut = '' if self.complete else '; it has no end, and what is whole holds none'
             raise DataError(f'{self.path}: expected a topic of {kind}, the bag has none{cut}{remedy}')
         if topic is None:
             short = [name for name in names if name.rsplit('/', 1)[-1] == 'joint_states'] or names
+            if len(short) > 1 and kind == JOINT_STATE:
+                short = self._with_most_efforts(short)
             if len(short) != 1:
                 raise DataError(f'{self.path}: say which topic to read; {kind} is on: {_listed(names)}')
             topic = short[0]
         if topic not in names:
             raise DataError(f"{self.path}: topic '{topic}' has no {kind}; there are: {_listed(names)}")
         return topic
+
+    def _with_most_efforts(self, topics: Sequence[str]) -> list[str]:
+        """Return those of some topics whose first messages have efforts of the most joints."""
+        count = dict.fromkeys(topics, 0)
+        for name, chunk in self.firsts(topics).items():
+            decoder = JointStateDecoder()
+            decoder.decode_block(chunk.payload, chunk.lengths)
+            count[name] = max((len(each.names) for each in decoder.layouts if each.offsets[2] >= 0), default=0)
+        return [name for name in topics if count[name] == max(count.values())]
+
+    def firsts(self, topics: Collection[str]) -> dict[str, MessageChunk]:
+        """Return the first messages of each topic, which latched topics have at the beginning, and read no further."""
+        found: dict[str, MessageChunk] = {}
+        for chunks in self.messages(topics) if topics else ():
+            found = {**chunks, **found}
+            if found.keys() >= set(topics):
+                break
+        return found
 
     def messages(
         self, topics: Collection[str], progress: Progress | None = None, alone: str | None = None
@@ -401,11 +424,13 @@ class Bag:
         """Return file names, hashes, format, topic and faults; to be called after the messages were read."""
         path = self.path.parent if self.path.name == METADATA else self.path
         kind = DATA_FILE.search(self.names[0].name)
+        others = [name for name in self.of_type(JOINT_STATE.replace('/msg/', '/')) if name != topic]
         return {
             'file': path.name,
             'sha256': {name.name: file_hash(name) for name in self.names},
             'format': f'rosbag2 {kind[1] if kind else ""}',
             'topic': topic,
+            **({'other_topics': others} if others else {}),
             'ended_properly': self.complete,
             'faults': {**self.faults, **({'lost_before_capture': self.lost} if self.lost else {})},
         }
@@ -456,17 +481,6 @@ def read_bag(path: str | Path, topic: str | None = None, joints: Sequence[str] |
         have = _listed(sorted({name for layout in decoder.layouts for name in layout.names}))
         raise DataError(f'{path}: no message has all of the joints {_listed(decoder.joints)}; there are: {have}')
     return _assemble(decoder, batches, np.concatenate(arrivals), bag.provenance(chosen))
-
-
-def bag_joints(path: str | Path, topic: str | None = None) -> tuple[str, ...]:
-    """Return the joints that :func:`read_bag` would take, by the first messages; none where these cannot be read."""
-    bag = Bag.open(path)
-    chosen = bag.choose(topic)
-    decoder = JointStateDecoder()
-    for chunks in bag.messages([chosen]):
-        decoder.decode_block(chunks[chosen].payload, chunks[chosen].lengths)
-        break
-    return decoder.joints
 
 
 def _assemble(

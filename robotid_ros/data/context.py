@@ -10,7 +10,7 @@
 
 """What a recording says about itself: the arm, the meaning of its signals, the motion that was planned."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import yaml
 
 from robotid_ros import __version__
 from robotid_ros.data.bag import STRING, Bag, is_bag
-from robotid_ros.data.messages import CdrReader
+from robotid_ros.data.messages import CdrReader, JointStateDecoder
 from robotid_ros.data.reference import PeriodicReference, decode_reference
 from robotid_ros.data.storage import stored_context
 from robotid_ros.errors import DataError
@@ -30,6 +30,7 @@ SCHEMAS = {'robot_configuration': 'robotid_ros/robot_configuration', 'plan': 'ro
 """Topics, by the end of their names, on which std_msgs/String holds YAML, and the schema it names."""
 VERSION = 1
 DESCRIPTION = 'robot_description'
+_HEADER = 100_000  # longest first line of a CSV file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,7 @@ class Context:
     plan: Mapping[str, Any] = field(default_factory=dict)
     topics: Mapping[str, str] = field(default_factory=dict)  # where each part was found in a bag
     reference: PeriodicReference | None = None  # the first that was announced in a bag; not kept in files
+    joints: tuple[str, ...] = ()  # recorded, by the beginning of the file; not kept in files
 
     @property
     def purpose(self) -> str:
@@ -89,36 +91,40 @@ def read_context(path: str | Path, topic: str | None = None) -> Context:
     the file cannot be read, or says something that cannot be understood.
     """
     if not is_bag(path):
-        return Context(**stored_context(path))
+        return _of_file(Path(path))
     bag = Bag.open(path)
     states = bag.choose(topic)
     found = {part: bag.beside(states, part, STRING) for part in (DESCRIPTION, *SCHEMAS)}
     announced = bag.reference_topic(states)
-    firsts = dict(_firsts(bag, {*found.values(), announced} - {''}))
+    firsts = bag.firsts({*found.values(), announced, states} - {''})
     values: dict[str, Any] = {}
     for part, name in found.items():
         if name in firsts:
-            values[part] = _text(firsts[name], f'{path}: {name}')
+            values[part] = _text(firsts[name].messages()[0], f'{path}: {name}')
             if part in SCHEMAS:
                 values[part] = _content(values[part], SCHEMAS[part], f'{path}: {name}')
+    decoder = JointStateDecoder()
+    if states in firsts:
+        decoder.decode_block(firsts[states].payload, firsts[states].lengths)
     return Context(
         description=values.get(DESCRIPTION, ''),
         robot=values.get('robot_configuration', {}),
         plan=values.get('plan', {}),
         topics={part: found[part] for part in values},
-        reference=decode_reference(firsts[announced]) if announced in firsts else None,
+        reference=decode_reference(firsts[announced].messages()[0]) if announced in firsts else None,
+        joints=decoder.joints,
     )
 
 
-def _firsts(bag: Bag, topics: Collection[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield the first message of each topic, which latched topics have at the beginning, and read no further."""
-    waiting = set(topics)
-    for chunks in bag.messages(topics) if waiting else ():
-        for name in waiting & chunks.keys():
-            yield name, chunks[name].messages()[0]
-        waiting -= chunks.keys()
-        if not waiting:
-            return
+def _of_file(path: Path) -> Context:
+    """Return what an npz file keeps, or the joints in the first line of a CSV file."""
+    if path.suffix == '.npz':
+        return Context(**stored_context(path))
+    if path.suffix not in ('.csv', '.txt') or not path.is_file():
+        return Context()
+    with refusing(str(path), DataError), open(path, encoding='utf-8-sig', errors='replace') as file:
+        names = [name.strip() for name in file.readline(_HEADER).split(',')]
+    return Context(joints=tuple(name.partition('/')[2] for name in names if name.startswith('position/')))
 
 
 def _text(message: bytes, what: str) -> str:

@@ -292,6 +292,8 @@ def summarize(dataset: Dataset) -> str:
     samples, rate = screening.get('samples', 0), screening.get('rate', 0.0)
     motion = dataset.provenance.get('motion', '')
     lines = [f'recording  {source.get("file", "?")}: {samples} samples at {rate:.6g} Hz', _gaps(screening)]
+    if source.get('other_topics'):
+        lines.append(f'note       joint states of {source["topic"]}, not of {", ".join(source["other_topics"])}')
     counts = {**source.get('counts', {}), **source.get('faults', {}), **screening}
     shown = [
         name

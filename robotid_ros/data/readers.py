@@ -19,10 +19,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robotid_ros.data.bag import bag_joints, is_bag, is_bag_folder, read_bag
+from robotid_ros.data.bag import is_bag, is_bag_folder, read_bag
 from robotid_ros.data.context import read_context
 from robotid_ros.data.recording import Recording
-from robotid_ros.data.storage import load_recording, stored_joints
+from robotid_ros.data.storage import load_recording
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash
 from robotid_ros.reading import refusing
@@ -30,7 +30,6 @@ from robotid_ros.tables import read_table, write_table
 
 QUANTITIES = ('position', 'velocity', 'acceleration', 'effort', 'current')
 KEPT = re.compile(r'(training|validation)_\d+\.npz')  # what an identification keeps of its recordings
-_HEADER = 100_000  # longest first line of a CSV file
 SUFFIXES = ('.csv', '.npz', '.mcap', '.db3')
 
 
@@ -157,26 +156,6 @@ def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[
                 f"{path}: expected .csv, .npz, .db3, .mcap, or the folder of a bag; got '{path.suffix or path.name}'"
             )
         return recording if joints is None else recording.select(tuple(joints))
-
-
-def recorded_joints(path: str | Path, topic: str | None = None) -> tuple[str, ...]:
-    """Return the joints of a recording, by its beginning; none where it does not tell them.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read.
-    """
-    path = Path(path)
-    if is_bag(path):
-        return bag_joints(path, topic)
-    if path.suffix == '.npz':
-        return stored_joints(path)
-    if path.suffix not in ('.csv', '.txt') or not path.is_file():
-        return ()
-    with refusing(str(path), DataError), open(path, encoding='utf-8-sig', errors='replace') as file:
-        names = [name.strip() for name in file.readline(_HEADER).split(',')]
-    return tuple(name.partition('/')[2] for name in names if name.startswith('position/'))
 
 
 def recordings_in(folder: Path) -> list[Path]:

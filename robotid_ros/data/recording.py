@@ -62,7 +62,9 @@ class Recording:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        freeze_fields(self, DataError, {'time': (None,), 'arrival': (len(self.time),)})
+        freeze_fields(self, DataError, {'time': (None,), 'arrival': (len(self.time),)}, finite=False)
+        if not np.isfinite(self.time).all():  # a damaged line may state any number, which is left out later
+            raise DataError('time: expected finite numbers')
         shape = (len(self.time), len(self.joint_names))
         if shape[1] == 0:
             raise DataError('a recording needs at least one joint; it has none')

@@ -81,27 +81,28 @@ def load_dataset(path: str | Path) -> Dataset:
 
 
 def stored_context(path: str | Path) -> dict[str, Any]:
-    """Return what an npz file keeps of the context of its recording; empty for any other file."""
-    if Path(path).suffix != '.npz':
-        return {}
-    with refusing(str(path), DataError), np.load(path, allow_pickle=False) as archive:
-        found = json.loads(str(archive['header'])).get('context', {})
-        return {name: kind(found[name]) for name, kind in _CONTEXT.items() if name in found}
-
-
-def stored_joints(path: str | Path) -> tuple[str, ...]:
-    """Return the joints of an npz file."""
-    with refusing(str(path), DataError), np.load(path, allow_pickle=False) as archive:
-        return tuple(map(str, json.loads(str(archive['header'])).get('joint_names', ())))
+    """Return what an npz file keeps of the context of its recording, and its joints."""
+    with refusing(str(path), DataError), _opened(path) as archive:
+        header = json.loads(str(archive['header']))
+        found = header.get('context', {})
+        known = {name: kind(found[name]) for name, kind in _CONTEXT.items() if name in found}
+        return {**known, 'joints': tuple(map(str, header.get('joint_names', ())))}
 
 
 def is_dataset(path: str | Path) -> bool:
     """Return whether a file is a dataset written by :func:`save_dataset`."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with _opened(path) as archive:
             return bool(json.loads(str(archive['header']))['kind'] == KINDS[Dataset])
     except Exception:  # zipfile, zlib, numpy and json raise different classes
         return False
+
+
+def _opened(path: str | Path) -> Any:
+    """Return the archive in a file; a pipe would be waited for."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise DataError(f'{path}: expected a file, got a folder or a device')
+    return np.load(path, allow_pickle=False)
 
 
 def _save(path: str | Path, data: Recording | Dataset, more: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
@@ -121,7 +122,7 @@ def _plain(value: Any) -> Any:
 
 def _load(path: str | Path, kind: type) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with _opened(path) as archive:
             arrays = {name: archive[name] for name in archive.files if name != 'header'}
             header = json.loads(str(archive['header']))
     except FileNotFoundError as cause:

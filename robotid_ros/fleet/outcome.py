@@ -79,7 +79,8 @@ def judge(
         if _with_friction_of(own, datasets, model, previous) <= limit:
             return Finding(error=error, usual=usual, cause=f'{said}: its friction changed')
         payload = identify_payload(datasets, model, previous)
-        left = float(np.linalg.norm(payload.rmse_with) / max(float(np.linalg.norm(payload.rmse_without)), 1e-300))
+        rest = payload.rmse_with if payload.free[9] > 0.0 else payload.rmse_free  # what was taken off is no body
+        left = float(np.linalg.norm(rest) / max(float(np.linalg.norm(payload.rmse_without)), 1e-300))
         if error * left <= limit:
             return Finding(error=error, usual=usual, cause=f'{said}: its payload changed by {payload.free[9]:+.2g} kg')
     except RobotIdError:  # what cannot be computed explains nothing
@@ -249,7 +250,7 @@ def _recorded_at(path: Path) -> float | None:
         if path.is_dir():
             information = read_yaml(path / METADATA, 'metadata', DataError)['rosbag2_bagfile_information']
             moment = float(information['starting_time']['nanoseconds_since_epoch']) * 1e-9
-        elif path.suffix == '.csv':
+        elif path.suffix == '.csv' and path.is_file():  # a pipe would be waited for
             with open(path, encoding='utf-8') as file:
                 heads, cells = (file.readline(_HEAD).split(',') for _ in range(2))
             moment = float(dict(zip((head.strip() for head in heads), cells, strict=True))['time'])

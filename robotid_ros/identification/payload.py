@@ -109,6 +109,8 @@ class PayloadResult:
         Standard deviations of the unconstrained ones; inf where the motion does not tell a parameter.
     rmse_without, rmse_with : ndarray, shape (n,)
         Torque error along the runs with the payload, of the arm without and with it [N m].
+    rmse_free : ndarray, shape (n,)
+        The same with the unconstrained parameters, whose mass is negative where something was taken off.
     motion : PayloadMotion or None
         A motion that would tell what this one leaves open; None where nothing is open, or none was found.
     """
@@ -120,6 +122,7 @@ class PayloadResult:
     std: Array
     rmse_without: Array
     rmse_with: Array
+    rmse_free: Array
     motion: PayloadMotion | None = None
 
     @property
@@ -301,6 +304,7 @@ def identify_payload(
         std=np.where(known, np.sqrt(np.maximum(np.diag(covariance)[:10], 0.0)), np.inf),
         rmse_without=np.sqrt(np.mean(unloaded**2, axis=0)),
         rmse_with=np.sqrt(np.mean((rest - rows @ constrained) ** 2, axis=0)),
+        rmse_free=np.sqrt(np.mean((rest - rows @ solution) ** 2, axis=0)),
     )
     if not result.undetermined:
         return result

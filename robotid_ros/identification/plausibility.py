@@ -16,7 +16,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.dynamics import inverse_dynamics
+from robotid_ros.dynamics import full_regressor, inverse_dynamics
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.information import Rows, reweighted, solve, solved
@@ -244,8 +244,9 @@ def _weightless(
     """Return whether torques, shape (N, n), hold what motion needs by the description, and nothing of gravity.
 
     One factor of the description's gravity and one of the rest, for all joints together, beside each joint's own
-    friction, rotor inertia and offset. Gravity's is the smaller one by far, and so is what it explains: in slow motion,
-    a small error of the described inertias would else make a large factor.
+    friction, rotor inertia and offset. Gravity's is the smaller one by far. And so is what bodies of any masses have of
+    it, beside the description's: in slow motion a small error of the described inertias would else make a large factor,
+    and described centres of mass in wrong places a small one of gravity.
     """
     q = _thinned(datasets, model, 'q')
     gravity = inverse_dynamics(model, q, np.zeros_like(q), np.zeros_like(q))
@@ -267,8 +268,21 @@ def _weightless(
     # One independent sample in twenty, as in prior_factors.
     noise = 20.0 * float(np.mean((target - columns @ factors) ** 2))
     of_gravity, of_motion = _OFF * np.sqrt(noise * np.diag(np.linalg.inv(columns.T @ columns)))
-    explained = np.abs(factors) * np.linalg.norm(columns, axis=0)
-    return bool(_OFF * (abs(factors[0]) + of_gravity) < factors[1] - of_motion and explained[0] < explained[1])
+    if _OFF * (abs(factors[0]) + of_gravity) >= factors[1] - of_motion:
+        return False
+    size = np.sqrt(np.mean(torque**2, axis=0)) + 1e-300
+    weight = np.linalg.norm(_weight(model, q, dq, ddq, torque / size, 1.0 / size))
+    return bool(_OFF * weight < np.linalg.norm(gravity / size))
+
+
+def _weight(model: RobotModel, q: Array, dq: Array, ddq: Array, torque: Array, factors: Array) -> Array:
+    """Return the gravity in torques, shape (N, n), in units of factors, (n,), by bodies that explain them best."""
+    still = np.zeros_like(q)
+    own = np.stack([np.sign(dq), dq, ddq, np.ones_like(q)], axis=-1)[:, :, None, :] * np.eye(model.n)[:, :, None]
+    bodies = factors[:, None] * full_regressor(model, q, dq, ddq)
+    columns = np.concatenate([bodies, own.reshape(*q.shape, -1)], axis=2)
+    found = np.linalg.lstsq(columns.reshape(torque.size, -1), torque.ravel(), rcond=None)[0]
+    return np.asarray(factors * (full_regressor(model, q, still, still) @ found[: bodies.shape[2]]))
 
 
 def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:

@@ -399,7 +399,8 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     joints = tuple(data['joints'])
     base, friction, standard = data['base_parameters'], data['friction'], data['standard_parameters']
     names = tuple(friction['joints'][joints[0]])
-    known = friction_model(friction['model'])
+    ripple = None if friction['ripple_frequency'] is None else np.zeros(len(joints))  # the names do not depend on it
+    known = friction_model(friction['model'], ripple_frequency=ripple)
     order = {name: k for k, name in enumerate((*known.linear_names, *known.shape_names))}
     names = tuple(sorted(names, key=lambda name: order.get(name, len(order))))  # who wrote the file may sort its keys
     inertial = np.array([[link[name] for name in INERTIAL_NAMES] for link in standard.values()], dtype=float)

@@ -448,11 +448,12 @@ def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
         for sign, written in ((1.0, '+'), (-1.0, '-')):
             turn = np.eye(model.n)
             turn[k, k - 1] = sign
+            drives = setup.drives + turn - eye  # each pair is an entry of its own, in whatever order they are found
             name = f'{pair[0]} {written} {pair[1]}'
             coupled = f'the drives of {pair[0]} and {pair[1]} are coupled: the motor of {pair[0]} turns with {name}'
             remedy = f'set drives: {{{pair[0]}: {{{pair[1]}: {sign:g}}}}} in the configuration'
             finding = Finding(kind='drives', joints=pair, text=coupled, remedy=remedy)
-            yield replace(setup, drives=turn @ setup.drives, findings=(*setup.findings, finding))
+            yield replace(setup, drives=drives, findings=(*setup.findings, finding))
             finding = Finding(
                 kind='coordinates',
                 joints=pair,
@@ -460,9 +461,8 @@ def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
                 f'{pair[0]} turns with {name}',
                 remedy=f'{remedy}, and effort_at: motors',
             )
-            yield replace(
-                setup, torque=turn.T @ setup.torque, drives=turn @ setup.drives, findings=(*setup.findings, finding)
-            )
+            torque = drives.T @ np.linalg.inv(setup.drives).T @ setup.torque
+            yield replace(setup, torque=torque, drives=drives, findings=(*setup.findings, finding))
             text = f'the positions and torques of {pair[0]} are those of a coupled motor, which turns with {name}'
             finding = Finding(
                 kind='coordinates',
@@ -471,13 +471,13 @@ def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
                 remedy='record joint coordinates: position of the motor minus that of the joint it turns with',
             )
             back = np.linalg.inv(turn)
-            for drives in (turn @ setup.drives, setup.drives):  # friction at the coupled motors, or at the joints
+            for rubbing in (turn @ setup.drives, setup.drives):  # friction at the coupled motors, or at the joints
                 yield replace(
                     setup,
                     position=back @ setup.position,
                     zero=back @ setup.zero,
                     torque=turn.T @ setup.torque,
-                    drives=drives,
+                    drives=rubbing,
                     findings=(*setup.findings, finding),
                 )
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.errors import ModelError, ModelWarning
+from robotid_ros.errors import ModelError, ModelWarning, SeveralArmsError
 from robotid_ros.model.inertia import physical_violation, transform_inertial_parameters
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import STANDARD_GRAVITY, AttachedLink, RobotModel, require_few_joints
@@ -126,7 +126,7 @@ def _chain_to_branching(tree: UrdfTree, start: str, wanted: Set[str], count: int
             if len(equal) > 1 and longest > count:
                 arms = [[each, *_chain_to_branching(tree, each.child, wanted, count + 1)] for each in equal]
                 ends = [next(each.child for each in reversed(arm) if each.kind in MOVING) for arm in arms]
-                raise ModelError(
+                raise SeveralArmsError(
                     f"several parts move below link '{link}'; name the tip link of one, such as {', '.join(ends[:20])}"
                 )
             if len(equal) > 1 or longest < count:

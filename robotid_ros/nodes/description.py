@@ -9,16 +9,27 @@
 
 """The robot description of a node: from a file, or as it is published."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from rclpy.node import Node
+from rclpy.subscription import Subscription
+from rclpy.timer import Timer
+from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from robotid_ros.errors import ModelError, RobotIdError
-from robotid_ros.nodes.messages import LATCHED
+from robotid_ros.errors import ModelError, RobotIdError, SeveralArmsError
+from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.model.robot_config import configured_arm
+from robotid_ros.nodes.messages import LATCHED, newest
+from robotid_ros.nodes.runtime import steady_timer
 from robotid_ros.settings import Settings, setting
+
+_HEARD = (
+    1.0  # [s] of joint states tell which joints an arm's driver has: a gripper's, or another arm's, may come between
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +42,98 @@ class DescriptionConfig(Settings):
     base_link: str = setting('', 'Link at the start of the chain; empty: the root', read_only=True)
     tip_link: str = setting('', 'Link at the end of the chain; empty: the last one', read_only=True)
 
-    def follow(self, node: Node, take: Callable[[str], None]) -> None:
-        """Hand over the file, or else every description that is published."""
-        if self.urdf_file:
-            take(self.urdf_file)
+
+class Description:
+    """Hands over the arm of a file, or of every description that is published, or why it cannot be used.
+
+    Of several equal arms it is the one whose joints come on ``joint_states``, once they come; of two whose joints both
+    come there, none.
+
+    Parameters
+    ----------
+    node : Node
+    config : DescriptionConfig
+    robot : RobotConfig or None
+    take : callable
+        Gets the arm; returns whether it was taken. A description that was is not handed over again.
+    refuse : callable
+        Gets why a description cannot be used.
+    joints : tuple of str
+        Of the arm; empty takes all.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        config: DescriptionConfig,
+        robot: RobotConfig | None,
+        take: Callable[[RobotModel], bool],
+        refuse: Callable[[RobotIdError], None],
+        joints: tuple[str, ...] = (),
+    ) -> None:
+        self._node, self._config, self._robot, self._joints = node, config, robot, joints
+        self._take, self._refuse = take, refuse
+        self._taken, self._came = '', False
+        self._heard: set[str] = set()
+        self._listening: Subscription | None = None
+        self._waiting: Timer | None = None
+        if config.urdf_file:
+            self._on_description(config.urdf_file)
         else:
-            node.create_subscription(String, 'robot_description', lambda message: take(message.data), LATCHED)
+            node.create_subscription(String, 'robot_description', lambda text: self._on_description(text.data), LATCHED)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether joint states are to tell which of several arms is meant."""
+        return self._listening is not None
+
+    def stand_in(self, source: str, joints: Collection[str]) -> None:
+        """Hand over the arm with these joints of a description that a recording holds, unless one was published."""
+        if not self._came:
+            self._heard = set(joints)
+            cause = self._offer(source)
+            self._heard = set()
+            if cause is not None:
+                self._refuse(cause)
+
+    def _on_description(self, source: str) -> None:
+        self._came = True
+        if source == self._taken:
+            return
+        self._leave()
+        cause = self._offer(source)
+        if isinstance(cause, SeveralArmsError):
+            self._refuse(SeveralArmsError(f'{cause}; or the one is taken whose joint states come'))
+            hear = partial(self._hear, source)
+            self._listening = self._node.create_subscription(JointState, 'joint_states', hear, newest(10))
+        elif cause is not None:
+            self._refuse(cause)
+
+    def _offer(self, source: str) -> RobotIdError | None:
+        """Hand over the arm of a description; return why it cannot be used."""
+        base, tip, joints = self._config.base_link, self._config.tip_link, self._joints
+        try:
+            model = configured_arm(source, self._robot, base=base, tip=tip, joints=joints, along=self._heard)
+        except RobotIdError as cause:
+            return cause
+        self._taken = source if self._take(model) else ''
+        return None
+
+    def _hear(self, source: str, message: JointState) -> None:
+        self._heard.update(message.name)
+        if self._waiting is None:
+            self._waiting = steady_timer(self._node, _HEARD, partial(self._choose, source))
+
+    def _choose(self, source: str) -> None:
+        cause = self._offer(source)
+        if cause is not None:
+            self._refuse(cause)
+        self._leave()
+
+    def _leave(self) -> None:
+        """Follow the joint states no longer."""
+        if self._waiting is not None:
+            self._node.destroy_timer(self._waiting)
+        if self._listening is not None:
+            self._node.destroy_subscription(self._listening)
+        self._listening, self._waiting, self._heard = None, None, set()

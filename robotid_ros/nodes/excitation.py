@@ -51,10 +51,9 @@ from robotid_ros.execution.stopping_room import stoppable_design
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
-from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.arm_driver import ArmDriver, ArmDriverConfig
 from robotid_ros.nodes.controller_link import ActionLinkConfig
-from robotid_ros.nodes.description import DescriptionConfig
+from robotid_ros.nodes.description import Description, DescriptionConfig
 from robotid_ros.nodes.messages import LATCHED, publish
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.planning_scene import PlanningScene
@@ -66,6 +65,7 @@ from robotid_ros.nodes.surroundings import Claim
 from robotid_ros.progress import Progress
 from robotid_ros.settings import setting
 
+NO_TRAJECTORY = 'no trajectory yet: call ~/design'
 _STATUS_PERIOD = 0.5
 _MOVED = 0.01
 _LAST_WAIT = 4.0
@@ -109,7 +109,7 @@ class ExcitationNode(Node):
             declare_parameters(self, ActionLinkConfig)
         self._robot = declare_robot_config(self)
         self._model: RobotModel | None = None
-        self._description = self._description_problem = ''
+        self._description_problem = ''
         self._motion: Motion | None = None
         self._motion_values: dict[str, Any] = {}
         self._loaded = ''
@@ -118,10 +118,10 @@ class ExcitationNode(Node):
         self._busy = ''
         self._cancelled = threading.Event()
         self._worker = BackgroundWorker(self)
-        self._status = Status(self, LATCHED, self._values, 'no trajectory yet: call ~/design')
+        self._status = Status(self, LATCHED, self._values, NO_TRAJECTORY)
         self._driver = ArmDriver(self, self._status, self._worker, self._robot)
         self._checks = StartChecks(self, self._worker, self._driver.surroundings, self._robot)
-        self._config.follow(self, self._take_description)
+        self._description = Description(self, self._config, self._robot, self._take_arm, self._refuse_arm)
         design, start = partial(self._serve, 'design', self._design), partial(self._serve, 'start', self._start)
         # cancel is of a design or a run; what was recorded of it stays
         serve(self, design=design, start=start, stop=self._stop, cancel=self._stop)
@@ -131,7 +131,7 @@ class ExcitationNode(Node):
         self._markers = PreviewMarkers(self, self._worker)
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
         self._claim = Claim(self)
-        if self._config.urdf_file and self._model is None:
+        if self._config.urdf_file and self._model is None and not self._description.undecided:
             raise ModelError(self._description_problem)
         self._status.publish()
 
@@ -164,22 +164,20 @@ class ExcitationNode(Node):
         self._take_design(load_excitation(self._config.trajectory), model, config)
         self._loaded = self._config.trajectory
 
-    def _take_description(self, source: str) -> None:
-        if source == self._description:
-            return
+    def _take_arm(self, model: RobotModel) -> bool:
         if self._driver.run is not None or self._busy:
             self.get_logger().warning('another robot description came while this one is in use; it is ignored')
-            return
-        self._description = source
-        try:
-            base, tip = self._config.base_link, self._config.tip_link
-            self._model = configured_arm(source, self._robot, base=base, tip=tip)
-        except ModelError as cause:
+            return False
+        self._model, self._description_problem = model, ''
+        self._motion, self._loaded = None, ''
+        self._status.set(DiagnosticStatus.OK, NO_TRAJECTORY, 'idle')
+        self.get_logger().info(f'robot {model.name}: {", ".join(model.joint_names)}')
+        return True
+
+    def _refuse_arm(self, cause: RobotIdError) -> None:
+        if self._driver.run is None and not self._busy:
             self._description_problem = f'the robot description cannot be used: {cause}'
             self._status.set(DiagnosticStatus.ERROR, self._description_problem, 'idle')
-            return
-        self._motion, self._loaded = None, ''
-        self.get_logger().info(f'robot {self._model.name}: {", ".join(self._model.joint_names)}')
 
     # -- services -----------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -29,7 +30,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array, require_names
-from robotid_ros.data.context import read_context
+from robotid_ros.data.context import Context, read_context
 from robotid_ros.data.readers import recordings_in
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import MinimalModel
@@ -39,7 +40,7 @@ from robotid_ros.identification import IdentificationConfig, IdentificationResul
 from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.session import IdentificationSession, RecursiveEstimate, averaged_period
 from robotid_ros.model import RobotModel
-from robotid_ros.model.robot_config import configured_arm
+from robotid_ros.nodes.description import Description
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
 from robotid_ros.nodes.messages import LATCHED, average_label, publish, seconds, trajectory_arrays
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
@@ -65,6 +66,9 @@ class IdentificationNode(Node):
         self._session: IdentificationSession | None = None
         self._early: list[tuple[Callable[[JointTrajectory], None], JointTrajectory]] = []  # before the description
         self._unfit: dict[str, str] = {}  # recordings that cannot be used, and why
+        self._keys: dict[Path, str] = {}  # of the recordings in the folders
+        self._read: dict[Path, float] = {}  # when those that were read had been changed
+        self._asked = False  # whether the recordings were asked for a description
         self._forgotten: set[str] = set()  # recordings in the folders that ~/clear forgot
         self._found: IdentificationResult | None = None
         self._torque_factor: Array = np.zeros(0)
@@ -85,8 +89,10 @@ class IdentificationNode(Node):
         self._watch = TorqueWatch(self)
         self.create_subscription(JointTrajectory, 'recorder/averaged', self._on_averaged, LATCHED)
         self.create_subscription(JointTrajectory, 'recorder/friction', self._on_friction, LATCHED)
-        self._config.follow(self, self._take_description)
-        if self._config.urdf_file and self._session is None and not self._missing:
+        taken, refused = self._take_arm, self._refuse_arm
+        self._description = Description(self, self._config, self._robot, taken, refused, self._config.joints)
+        undecided = self._missing or self._description.undecided
+        if self._config.urdf_file and self._session is None and not undecided:
             raise ModelError(self._status.text)
         self._stop = self.create_client(Trigger, 'excitation/stop', callback_group=ReentrantCallbackGroup())
         serve(self, clear=self._clear, generate=self._generate)
@@ -99,28 +105,24 @@ class IdentificationNode(Node):
 
     # -- what comes in ------------------------------------------------------------------------------
 
-    def _take_description(self, source: str) -> None:
-        try:
-            base, tip, joints = self._config.base_link, self._config.tip_link, self._config.joints
-            model = configured_arm(source, self._robot, base=base, tip=tip, joints=joints)
-        except RobotIdError as cause:
-            self._status.set(DiagnosticStatus.ERROR, f'the robot description cannot be used: {cause}')
-            return
+    def _refuse_arm(self, cause: RobotIdError) -> None:
+        self._status.set(DiagnosticStatus.ERROR, f'the robot description cannot be used: {cause}')
+
+    def _take_arm(self, model: RobotModel) -> bool:
         try:
             robot, joints = self._robot, model.joint_names
             factor = np.ones(model.n) if robot is None else robot.stated_torque_per_effort(joints)
         except RobotIdError as cause:  # recording does not need it, and the end of this node would end the launch
             self._missing, self._folders_read = f'nothing can be identified: {cause}', True
             self._status.set(DiagnosticStatus.ERROR, self._missing)
-            return
+            return False
         self._missing = ''
         before = self._session
-        if before is not None and before.model.source == model.source:
-            return
         session = self._session = IdentificationSession(model)
         self._found = None
         self._watch.stop()
-        self._torque_factor, self._values, self._unfit, self._folders_read = factor, {}, {}, False
+        self._torque_factor, self._values, self._folders_read = factor, {}, False
+        self._unfit, self._read = {}, {}
         self._status.set(DiagnosticStatus.OK, f'robot {model.name}: waiting for recordings')
         self._worker.run(self._take_over, session, before).add_done_callback(self._taken)
         try:  # settings given at the start are checked as soon as the arm is known
@@ -132,6 +134,7 @@ class IdentificationNode(Node):
         early, self._early = self._early, []
         for receive, message in early:
             receive(message)
+        return True
 
     @staticmethod
     def _require_fitting(
@@ -230,14 +233,20 @@ class IdentificationNode(Node):
         return self._take_folders(session) or estimate
 
     def _take_folders(self, session: IdentificationSession) -> RecursiveEstimate | None:
-        """Take the recordings in the folders that are not here yet; return the estimate where there were any."""
+        """Take the recordings in the folders that are new, or have grown; return the estimate where there were any."""
         estimate = None
         config = read_parameters(self, IdentificationConfig)
         for path in self._in_folders():
-            key = path.name
-            if key in session.datasets | session.validation | session.strokes | self._unfit or key in self._forgotten:
+            key = self._key(path)
+            told = session.datasets | session.validation | session.strokes | self._unfit
+            if key in self._forgotten or (path not in self._read and key in told):
                 continue
             try:
+                age = _changed(path)
+                if self._read.get(path) == age:
+                    continue
+                self._read[path] = age
+                self._unfit.pop(key, None)
                 purpose, data = load_by_purpose(path, session.model, self._robot)
                 if isinstance(data, FrictionStrokes):
                     session.strokes[key] = data.of_joints(session.model.joint_names).require_whole()
@@ -248,7 +257,7 @@ class IdentificationNode(Node):
                     self._periods, self._run = data.periods, key
                     self._seeds |= read_context(path).seeds
                 self.get_logger().info(f'{path} is taken; ~/clear forgets it')
-            except RobotIdError as cause:
+            except (RobotIdError, OSError) as cause:  # it may be gone by now
                 self._leave_out(key, str(cause))
         return estimate
 
@@ -262,6 +271,25 @@ class IdentificationNode(Node):
             except RobotIdError as cause:
                 self.get_logger().info(str(cause))
         return found
+
+    def _in_newest(self) -> Context:
+        """Return what the last recording with a description says; a recorder names them by their dates."""
+        for path in reversed(self._in_folders()):
+            with suppress(RobotIdError, OSError):
+                context = read_context(path)
+                if context.description:
+                    return context
+        return Context()
+
+    def _stand_in(self, future: Future) -> None:
+        """Take the arm that the recordings describe, until one is published: it need not run to be identified."""
+        context: Context = future.result()
+        if context.description:
+            self._description.stand_in(context.description, context.joints)
+
+    def _key(self, path: Path) -> str:
+        """Return the name of a recording, as the recorder tells it; of several of one name, the others' paths."""
+        return self._keys.setdefault(path, str(path) if path.name in self._keys.values() else path.name)
 
     def _leave_out(self, key: str, why: str) -> None:
         self._unfit[key] = why
@@ -338,6 +366,7 @@ class IdentificationNode(Node):
         config = read_parameters(self, IdentificationConfig)
         selection = read_parameters(self, SelectionConfig)
         await self._worker.run(self._take_folders, session)
+        self._values |= self._counts(session)
         result, urdf = await self._worker.run(session.identify, config, selection, progress)
         if urdf is not None:
             publish(self._calibrated, String(data=urdf))
@@ -403,7 +432,7 @@ class IdentificationNode(Node):
         self._watch.stop()
         self._early, self._values, self._unfit = [], {}, {}
         self._seeds = set()
-        self._forgotten = {path.name for path in await self._worker.run(self._in_folders)}
+        self._forgotten = {self._key(path) for path in await self._worker.run(self._in_folders)}
         self._status.set(DiagnosticStatus.OK, 'all recordings forgotten')
         return self._status.text
 
@@ -414,6 +443,9 @@ class IdentificationNode(Node):
     # -- what goes out ------------------------------------------------------------------------------
 
     def _on_timer(self) -> None:
+        if self._session is None and not self._asked:  # the executor spins: a description that is latched has come
+            self._asked = True
+            self._worker.run(self._in_newest).add_done_callback(self._stand_in)
         self._watch.look()
         self._torques = self._watch.values()
         self._status.publish()
@@ -421,6 +453,11 @@ class IdentificationNode(Node):
     def close(self) -> None:
         """End the worker."""
         self._worker.close()
+
+
+def _changed(path: Path) -> float:
+    """Return when a recording was last changed; one that is recorded still is read as it is, and anew later."""
+    return float(max(file.stat().st_mtime for file in (path, *(path.iterdir() if path.is_dir() else ()))))
 
 
 def _generated(

@@ -23,7 +23,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -51,9 +50,9 @@ from robotid_ros.data.session import RecordingSession
 from robotid_ros.data.settings import AveragingSettings, torque_factors
 from robotid_ros.data.wrench_recording import WRENCH
 from robotid_ros.errors import DataError, RobotIdError
-from robotid_ros.model import RobotConfig
-from robotid_ros.model.robot_config import configured_arm
+from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.nodes.capture import Capture
+from robotid_ros.nodes.description import Description, DescriptionConfig
 from robotid_ros.nodes.messages import ALIVE, LATCHED, average_frame, publish, reliability_of, trajectory_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
@@ -245,6 +244,8 @@ class Recorder(Node):
             self._say_configuration(stated(config, self._robot))
         for topic in (DESCRIPTION, PLAN):
             self.create_subscription(String, topic, partial(self._receive_text, topic), LATCHED)
+        if self._robot is None:  # of an arm that nobody can read, nothing is known
+            self._arm = Description(self, DescriptionConfig(), None, self._describe, lambda _: None)
         actions = {'start': self._start, 'stop': self._stop, 'save': self._save}
         locked = {name: partial(self._worker.run, self._locked, action) for name, action in actions.items()}
         serve(self, lambda _: self._publish_status(), **locked)
@@ -436,14 +437,15 @@ class Recorder(Node):
         self._texts[self._configuration.topic_name] = text
         publish(self._configuration, String(data=text))
 
+    def _describe(self, model: RobotModel) -> bool:
+        if self._configuration is None:
+            self._say_configuration(stated(self._stated, RobotConfig(joints=model.joint_names)))
+        return True
+
     def _receive_text(self, topic: str, message: String) -> None:
         # By its own name, wherever it was remapped from: readers look for it.
         name, stamp = f'{self.get_namespace().rstrip("/")}/{topic}', time.time_ns()
         self._texts[name] = message.data
-        if topic == DESCRIPTION and self._robot is None and self._configuration is None:
-            with suppress(RobotIdError):  # of an arm that nobody can read, nothing is known
-                joints = configured_arm(message.data, None).joint_names
-                self._say_configuration(stated(self._stated, RobotConfig(joints=joints)))
         session = self._session
         if session is not None:
             self._worker.run(session.say, name, message.data, stamp)
