@@ -164,6 +164,7 @@ def test_a_ripple_of_the_drives_moves_no_arm() -> None:
         friction_values=np.column_stack([plain.friction_values, size]),
         friction_std=np.column_stack([plain.friction_std, 0.01 * size]),
     )  # fmt: skip
+    rippled = IdentificationResult.from_yaml(rippled.to_yaml())  # as a file holds it
     clean = replay(described, plain, dataset).identified.relative
     np.testing.assert_allclose(replay(described, rippled, recorded).identified.relative, clean, rtol=1e-6)
     assert not replay(described, plain, recorded).ready
