@@ -201,9 +201,10 @@ def test_the_events_of_a_subscription_are_found_by_their_name_on_humble() -> Non
 
 # What rclpy 9.1.2 (Kilted) has and 3.3.15 (Humble) has not, from their sources.
 NOT_ON_HUMBLE = """
-    add_post_set_parameters_callback add_pre_set_parameters_callback configure_introspection count_clients count_services
-    create_future get_content_filter get_fully_qualified_node_names get_publisher_count is_cft_enabled list_parameters
-    logger_name remove_done_callback service_name set_content_filter topic_type_hash wait_for_node
+    add_post_set_parameters_callback add_pre_set_parameters_callback configure_introspection count_clients
+    count_services create_future get_content_filter get_fully_qualified_node_names get_publisher_count
+    is_cft_enabled list_parameters logger_name remove_done_callback service_name set_content_filter
+    topic_type_hash wait_for_node
 """
 
 

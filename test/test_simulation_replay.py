@@ -373,7 +373,7 @@ def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "the description's bodies" in capsys.readouterr().out
     mujoco.MjModel.from_xml_path(str(tmp_path / 'alone' / 'servos.xml'))
     assert main(silent) == 2
-    assert 'has neither effort nor current' in capsys.readouterr().err
+    assert 'without torque needs the commanded positions' in capsys.readouterr().err
     assert main([*start, '--window', '100']) == 2
     assert 'lasts 100 s' in capsys.readouterr().err
     for wrong in ('0', '-1', 'nan', 'long'):
