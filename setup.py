@@ -14,7 +14,7 @@ from setuptools import find_packages, setup
 
 ROOT = Path(__file__).resolve().parent  # colcon build --symlink-install runs a link to this file
 PACKAGE = 'robotid_ros'
-MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()  # the one place that holds the version
+MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()
 
 EXECUTABLES = (
     'excitation',
@@ -61,7 +61,7 @@ def files(folder: str, pattern: str) -> list[str]:
 
 setup(
     name=PACKAGE,
-    version=MANIFEST.findtext('version'),
+    version='0.1.0',  # in words: catkin_prepare_release writes it here and into package.xml
     description=MANIFEST.findtext('description'),
     long_description=(ROOT / 'README.md').read_text(encoding='utf-8'),
     long_description_content_type='text/markdown',

@@ -9,6 +9,7 @@
 
 """What every node relies on: parameters from dataclasses, clean ends, answers from a worker thread."""
 
+import ast
 import os
 import signal
 import subprocess
@@ -196,3 +197,19 @@ def test_the_events_of_a_subscription_are_found_by_their_name_on_humble() -> Non
         assert surroundings.SubscriptionEventCallbacks is rclpy.qos_event.SubscriptionEventCallbacks
     """
     subprocess.run([sys.executable, '-c', textwrap.dedent(code)], check=True)
+
+
+# What rclpy 9.1.2 (Kilted) has and 3.3.15 (Humble) has not, from their sources.
+NOT_ON_HUMBLE = """
+    add_post_set_parameters_callback add_pre_set_parameters_callback configure_introspection count_clients
+    count_services create_future get_content_filter get_fully_qualified_node_names get_publisher_count
+    is_cft_enabled list_parameters logger_name remove_done_callback service_name set_content_filter
+    topic_type_hash wait_for_node
+"""
+
+
+def test_nodes_call_nothing_that_humble_lacks() -> None:
+    """Before, no recorder recorded there, and no action started."""
+    for path in (Path(__file__).parents[1] / 'robotid_ros' / 'nodes').glob('*.py'):
+        used = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+        assert not used & set(NOT_ON_HUMBLE.split()), path.name

@@ -291,6 +291,9 @@ def test_torque_and_convergence_of_a_real_identification_are_drawn(browser: Chro
             _open(browser, watch)
             client.description.publish(String(data=TWO_LINKS))
             client.until(lambda: 'waiting for recordings' in client.status.get('message', ''), 'the robot being taken')
+            text = 'document.body.innerText'
+            wait_until(lambda: 'waiting for recordings' in browser.evaluate(text), 'the status on the page')
+            assert 'Convergence' not in browser.evaluate(text)  # no empty chart
             for run in (1, 2):
                 client.averaged.publish(averaged(run, 10.0 * run))
                 client.until(lambda run=run: client.status.get('recordings') == str(run), 'a recording')

@@ -149,6 +149,27 @@ def with_offset(result: IdentificationResult, offset: np.ndarray) -> Identificat
     )  # fmt: skip
 
 
+def test_a_ripple_of_the_drives_moves_no_arm() -> None:
+    """The motor cancels it: 22 % of the real UR10's motion were missed with it, 11 % without."""
+    described, true = real_arm(1)
+    dataset, _ = simulated(true, seconds=4.0, seed=1)
+    ripple = 0.2 * np.abs(dataset.tau).max(axis=0) * np.sin(30.0 * dataset.q)
+    recorded = replace(dataset, tau=dataset.tau + ripple, tau_filtered=dataset.tau + ripple)
+    plain = result_of(true)
+    size = np.stack([0.2 * np.abs(dataset.tau).max(axis=0), np.zeros(6)], axis=1)
+    rippled = replace(
+        plain, friction_name='coulomb_viscous+ripple', ripple_frequency=np.full(6, 30.0), ripple_limit=1e9,
+        friction_names=(*plain.friction_names, 'ripple_sin', 'ripple_cos'),
+        friction_units=tuple((*each, 'N*m', 'N*m') for each in plain.friction_units),
+        friction_values=np.column_stack([plain.friction_values, size]),
+        friction_std=np.column_stack([plain.friction_std, 0.01 * size]),
+    )  # fmt: skip
+    rippled = IdentificationResult.from_yaml(rippled.to_yaml())  # as a file holds it
+    clean = replay(described, plain, dataset).identified.relative
+    np.testing.assert_allclose(replay(described, rippled, recorded).identified.relative, clean, rtol=1e-6)
+    assert not replay(described, plain, recorded).ready
+
+
 def test_the_rest_of_an_error_is_told_by_its_cause() -> None:
     described, true = real_arm(1)
     dataset, command = simulated(true, seconds=8.0, seed=1)
@@ -352,7 +373,7 @@ def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "the description's bodies" in capsys.readouterr().out
     mujoco.MjModel.from_xml_path(str(tmp_path / 'alone' / 'servos.xml'))
     assert main(silent) == 2
-    assert 'has neither effort nor current' in capsys.readouterr().err
+    assert 'without torque needs the commanded positions' in capsys.readouterr().err
     assert main([*start, '--window', '100']) == 2
     assert 'lasts 100 s' in capsys.readouterr().err
     for wrong in ('0', '-1', 'nan', 'long'):

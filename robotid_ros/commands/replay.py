@@ -64,7 +64,7 @@ def _run(options: argparse.Namespace) -> int:
     source = source_of(options, [options.recording], result)
     print('\n'.join(source.lines))
     model, settings = source.model, source.settings
-    still = None if options.command is None else _without_torque(options, settings)
+    still = _without_torque(options, settings)
     if still is None:
         (dataset,), _, (summary,) = load_datasets([options.recording], settings, topic=options.topic)
     else:

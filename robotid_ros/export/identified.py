@@ -9,7 +9,7 @@
 
 """The identified arm: what simulators can hold of it, what that loses, and its whole torque as formulas for code."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -58,6 +58,12 @@ def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotMode
         friction=np.maximum(plain[:, 0], 0.0),
         damping=np.maximum(plain[:, 1], 0.0),
     )
+
+
+def without_friction(result: IdentificationResult, *kinds: str) -> IdentificationResult:
+    """Return the result with the friction parameters whose names begin so at zero."""
+    kept = [not name.startswith(kinds) for name in result.friction_names]
+    return replace(result, friction_values=np.where(kept, result.friction_values, 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

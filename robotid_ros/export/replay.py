@@ -21,7 +21,7 @@ from robotid_ros.arrays import Array, require_names
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import full_regressor, inverse_dynamics
 from robotid_ros.errors import DataError
-from robotid_ros.export.identified import identified_arm
+from robotid_ros.export.identified import identified_arm, without_friction
 from robotid_ros.export.mjcf import mjcf_of
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
@@ -247,8 +247,8 @@ def _by_torque(model: RobotModel, predictor: TorquePredictor, recorded: Dataset,
 
     own = inverse_dynamics(arm, *motion, rotor_inertia=True, friction=True)
     bandwidth = _bandwidth(predictor, recorded)
-    # A constant torque of a result is an offset of the torque signal: it belongs to the recording, not to the arm.
-    given, whole = recorded.tau - _offset(result), predictor.torque(*motion) - _offset(result)
+    of_drives = _of_drives(predictor, recorded)
+    given, whole = recorded.tau - of_drives, predictor.torque(*motion) - of_drives
     parts = _parts(arm, (whole, predictor.rigid_torque(*motion)), recorded, given, bandwidth)
     parts['torque signal'] = given - own - sum(parts.values())
     return Replayed(
@@ -297,9 +297,10 @@ def _by_servo(
     given: Array | None = along if predictor is None else None
     bandwidth = None
     if predictor is not None:
-        said = predictor.torque(*motion) - _offset(predictor.result), predictor.rigid_torque(*motion)
-    if predictor is not None and has_torque:
-        given, bandwidth = recorded.tau - _offset(predictor.result), _bandwidth(predictor, recorded)
+        of_drives = _of_drives(predictor, recorded)
+        said = predictor.torque(*motion) - of_drives, predictor.rigid_torque(*motion)
+        if has_torque:
+            given, bandwidth = recorded.tau - of_drives, _bandwidth(predictor, recorded)
     parts = _parts(arm, said, recorded, given, bandwidth)
     parts['servo'] = along - own - sum(parts.values())
     return Replayed(
@@ -333,10 +334,10 @@ def _parts(
     arm : RobotModel
         As the simulator has it.
     identified : tuple of ndarray, shape (N, n)
-        The identified torque along the motion without its offset, and that of its bodies and rotors [N m].
+        The identified torque along the motion without that of the drives, and that of its bodies and rotors [N m].
     recorded : Dataset
     given : ndarray, shape (N, n), or None
-        The measured torque without its offset [N m]; None where there is none.
+        The measured torque without that of the drives [N m]; None where there is none.
     bandwidth : float or None
         Of that torque [Hz].
 
@@ -380,8 +381,12 @@ def _bandwidth(predictor: TorquePredictor, recorded: Dataset) -> float | None:
     return None if found is None or found >= _FILTERED * recorded.rate else found
 
 
-def _offset(result: IdentificationResult) -> Array:
-    """Return the identified constant torque of each joint, shape (n,)."""
-    if 'offset' not in result.friction_names:
-        return np.zeros(len(result.joint_names))
-    return result.friction_values[:, result.friction_names.index('offset')]
+def _of_drives(predictor: TorquePredictor, recorded: Dataset) -> Array:
+    """Return the torque that drives make, or tell, without moving the arm by it, shape (N, n) [N m].
+
+    A constant torque is an offset of the signal, and a ripple turns with the motor: what a drive tells of it, the motor
+    has cancelled. Both belong to the recording.
+    """
+    motion = recorded.q, recorded.dq, recorded.ddq
+    kept = TorquePredictor(predictor.model, without_friction(predictor.result, 'offset', 'ripple'))
+    return predictor.torque(*motion) - kept.torque(*motion)

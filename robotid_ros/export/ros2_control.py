@@ -13,14 +13,13 @@
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.export.identified import identified_model
+from robotid_ros.export.identified import identified_model, without_friction
 from robotid_ros.export.source_code import identifier
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
@@ -36,10 +35,7 @@ def package_files(model: RobotModel, result: IdentificationResult) -> dict[str, 
 
     Torque ripple is left out: fed back from the measured position, it would be a spring of the ripple's frequency.
     """
-    still = [k for k, name in enumerate(result.friction_names) if name.startswith('ripple')]
-    values = result.friction_values.copy()
-    values[:, still] = 0.0
-    result = replace(result, friction_values=values)
+    result = without_friction(result, 'ripple')
     minimal = identified_model(model, result)
     name = identifier(f'{model.name}_torque')
     at_zero = link_transforms(model, np.zeros((1, model.n)))[0]

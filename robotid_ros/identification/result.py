@@ -399,7 +399,13 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     joints = tuple(data['joints'])
     base, friction, standard = data['base_parameters'], data['friction'], data['standard_parameters']
     names = tuple(friction['joints'][joints[0]])
-    ripple = None if friction['ripple_frequency'] is None else np.zeros(len(joints))  # the names do not depend on it
+
+    def by_joint(values: Mapping[str, Any] | None, *keys: str) -> Array | None:
+        if values is None:
+            return None
+        return np.array([[values[j][key] for key in keys] if keys else values[j] for j in joints], dtype=float)
+
+    ripple = by_joint(friction['ripple_frequency'])
     known = friction_model(friction['model'], ripple_frequency=ripple)
     order = {name: k for k, name in enumerate((*known.linear_names, *known.shape_names))}
     names = tuple(sorted(names, key=lambda name: order.get(name, len(order))))  # who wrote the file may sort its keys
@@ -410,11 +416,6 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     def table(key: str) -> Array:
         rows = [[friction['joints'][joint][name][key] for name in names] for joint in joints]
         return np.array(rows, dtype=float).reshape(len(joints), len(names))
-
-    def by_joint(values: Mapping[str, Any] | None, *keys: str) -> Array | None:
-        if values is None:
-            return None
-        return np.array([[values[j][key] for key in keys] if keys else values[j] for j in joints], dtype=float)
 
     return {
         'robot': data['robot'],
@@ -436,7 +437,7 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'velocity_scale': by_joint(friction['velocity_scale']),
         'presliding': by_joint(friction.get('presliding')),
         'friction_lag': float(friction.get('lag', 0.0)),
-        'ripple_frequency': by_joint(friction['ripple_frequency']),
+        'ripple_frequency': ripple,
         'ripple_limit': float(friction['ripple_limit']),
         'friction_names': names,
         'friction_units': tuple(tuple(friction['joints'][joint][name]['unit'] for name in names) for joint in joints),

@@ -371,7 +371,7 @@ class ActionLink:
             timeout,
             given_up,
         )
-        servers = self._node.count_services(f'{self._name}/_action/send_goal')
+        servers = self._node.count_publishers(f'{self._name}/_action/status')  # each has one; Humble counts no services
         if servers > 1:
             raise ExcitationError(f'{servers} controllers serve the action {self._name}: all of them would move')
 

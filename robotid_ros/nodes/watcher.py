@@ -153,7 +153,8 @@ class Watcher(Node):
                 with suppress(ValueError):
                     found[item.key] = float(item.value)
         found = {key: value for key, value in found.items() if np.isfinite(value)}
-        if 'recordings' in found and (not self.history or self.history[-1]['recordings'] != found['recordings']):
+        # Before the first recording there is nothing that could converge.
+        if found.get('recordings') and (not self.history or self.history[-1]['recordings'] != found['recordings']):
             self.history.append(found)
 
     def _on_predicted(self, message: JointState) -> None:

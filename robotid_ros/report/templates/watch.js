@@ -81,7 +81,7 @@ robotid.ready.then(() => {
   const limit = y => ({type: 'line', xref: 'paper', x0: 0, x1: 1, y0: y, y1: y, line: {color: '#b3261e', width: 1, dash: 'dot'}});
   const convergence = byId('convergence');
   const curves = [['relative_error', 'torque unexplained [%]', '#0072b2'], ['median_relative_std', 'median deviation [%]', '#007d5d'],
-    ['change', 'last change', '#b07a00']];
+    ['change', 'last change [deviations]', '#b07a00']];
   Plotly.newPlot(convergence, curves.map(([, name, color]) => ({type: 'scatter', mode: 'lines+markers', name, x: [], y: [], line: {color}})),
     framed({xaxis: {...axisTitle('recordings'), dtick: 1}, yaxis: {...axisTitle(''), type: 'log'}}), config);
   let predicted = false;
