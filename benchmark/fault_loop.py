@@ -59,7 +59,8 @@ class Loop:
     lose: object = staticmethod(lambda order, now: False)  # which messages never arrive
     lose_first: bool = False
     shown: object = staticmethod(lambda loop, position, velocity, effort: (position, velocity, effort, loop.clock))
-    clock_error: float = 0.0  # of the node's clock, set by a fault
+    clock_error: float = 0.0  # of the node's clock, and of what stamps joint states, set by a fault
+    shared: bool = False  # the controller reads that clock too
     simulated: bool = False
     starved: float = -np.inf  # until when the node has no processor [s]
     told: object = staticmethod(lambda loop, desired: desired)  # what the controller says that it leads to
@@ -87,8 +88,8 @@ class Loop:
         return EPOCH + self.now + self.clock_error
 
     def send(self, window, shift=0.0):
-        start = None if window.stamp is None else window.stamp + shift
-        self.messages.append((self.now + self.latency, start, points_of(window)))
+        stamp = None if window.stamp is None else self.supervisor.clock.begin + window.stamp + shift
+        self.messages.append((self.now + self.latency, stamp, points_of(window)))
 
     def run(self):
         plan = self.plan
@@ -150,10 +151,12 @@ class Loop:
         for message in [m for m in self.messages if m[0] <= self.now]:
             self.messages.remove(message)
             if self.controller.active:
+                ahead = EPOCH + (self.clock_error if self.shared else 0.0)
+                start = None if message[1] is None else message[1] - ahead
                 try:
                     self.arrivals.append(self.now)
                     self.controller.command(
-                        self.model.joint_names, message[1], message[2], self.now, (self.position, self.velocity)
+                        self.model.joint_names, start, message[2], self.now, (self.position, self.velocity)
                     )
                 except DataError:
                     pass  # it ended before it came
