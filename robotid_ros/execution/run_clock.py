@@ -30,8 +30,8 @@ _REMEMBER = 1.0
 class RunClock:
     """Time from the start of the run [s], fed with readings of the node's clock and of a monotonic one.
 
-    Once the clock was set, or exchanged, it is not used again, and time goes on by the monotonic clock, at the rate that
-    it had. What is wrong is in ``problem``.
+    Once the clock was set, or exchanged, it is not used again, and time goes on by the monotonic clock, at the rate
+    that it had. What is wrong is in ``problem``.
 
     Parameters
     ----------
