@@ -88,8 +88,11 @@ class Loop:
         return EPOCH + self.now + self.clock_error
 
     def send(self, window, shift=0.0):
-        stamp = None if window.stamp is None else self.supervisor.clock.begin + window.stamp + shift
-        self.messages.append((self.now + self.latency, stamp, points_of(window)))
+        start = None
+        if window.stamp is not None:  # one that is under way while the clock is set is led as if it had come before
+            ahead = EPOCH + (self.clock_error if self.shared else 0.0)
+            start = self.supervisor.clock.begin + window.stamp + shift - ahead
+        self.messages.append((self.now + self.latency, start, points_of(window)))
 
     def run(self):
         plan = self.plan
@@ -151,12 +154,10 @@ class Loop:
         for message in [m for m in self.messages if m[0] <= self.now]:
             self.messages.remove(message)
             if self.controller.active:
-                ahead = EPOCH + (self.clock_error if self.shared else 0.0)
-                start = None if message[1] is None else message[1] - ahead
                 try:
                     self.arrivals.append(self.now)
                     self.controller.command(
-                        self.model.joint_names, start, message[2], self.now, (self.position, self.velocity)
+                        self.model.joint_names, message[1], message[2], self.now, (self.position, self.velocity)
                     )
                 except DataError:
                     pass  # it ended before it came

@@ -128,10 +128,11 @@ def plan_stop(
     # What holds a joint lets its controller's reference go on: that is led back half of the way at least.
     between = [straight + 0.5 * (bound - first.position) for bound in (places.min(axis=0), places.max(axis=0))]
     inside = _inside(first.position, limits)
-    wanted = [(np.clip(straight, *inside), [np.clip(bound, *inside) for bound in between]), (straight, between)]
+    straight, *between = (np.clip(ends, *inside) for ends in (straight, *between))
+    wanted = [(straight, between)]
     if path is not None:
-        bounds = [np.where(path.along, bound, other) for bound, other in zip(inside, wanted[0][1], strict=True)]
-        wanted.insert(0, (np.where(path.along, path.ahead(0.5 * times), wanted[0][0]), bounds))
+        bounds = [np.where(path.along, bound, other) for bound, other in zip(inside, between, strict=True)]
+        wanted.insert(0, (np.where(path.along, path.ahead(0.5 * times), straight), bounds))
     if goal is not None:
         wanted.insert(0, (goal + 0.0 * straight, list(inside)))
     distinct: dict[tuple[float, ...], MoveToRest] = {}
