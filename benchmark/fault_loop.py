@@ -59,7 +59,8 @@ class Loop:
     lose: object = staticmethod(lambda order, now: False)  # which messages never arrive
     lose_first: bool = False
     shown: object = staticmethod(lambda loop, position, velocity, effort: (position, velocity, effort, loop.clock))
-    clock_error: float = 0.0  # of the node's clock, set by a fault
+    clock_error: float = 0.0  # of the node's clock, and of what stamps joint states, set by a fault
+    shared: bool = False  # the controller reads that clock too
     simulated: bool = False
     starved: float = -np.inf  # until when the node has no processor [s]
     told: object = staticmethod(lambda loop, desired: desired)  # what the controller says that it leads to
@@ -87,7 +88,10 @@ class Loop:
         return EPOCH + self.now + self.clock_error
 
     def send(self, window, shift=0.0):
-        start = None if window.stamp is None else window.stamp + shift
+        start = None
+        if window.stamp is not None:  # one that is under way while the clock is set is led as if it had come before
+            ahead = EPOCH + (self.clock_error if self.shared else 0.0)
+            start = self.supervisor.clock.begin + window.stamp + shift - ahead
         self.messages.append((self.now + self.latency, start, points_of(window)))
 
     def run(self):

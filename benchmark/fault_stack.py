@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -112,8 +113,10 @@ class Stack:
         best = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
         self.shown = self.node.create_publisher(JointState, '/shown', 10)
         self.scaling = self.node.create_publisher(Float64, '/speed_scaling', 10)
-        self.node.create_timer(0.05, lambda: self.scaling.publish(Float64(data=self.percent)))
-        self.percent = 100.0
+        self.percent, self._closed = 100.0, threading.Event()
+        # By itself: it is watched, and the relay has its hands full where other programs take the processor.
+        self._teller = threading.Thread(target=self._tell_scaling, daemon=True)
+        self._teller.start()
         self.node.create_subscription(JointState, '/joint_states', self._relay, best)
         self.node.create_subscription(DiagnosticStatus, '/excitation/status', self.statuses.append, _LATCHED)
         if real:
@@ -131,6 +134,10 @@ class Stack:
             )  # fmt: skip
         self.start_recorder()
         self.start_node()
+
+    def _tell_scaling(self) -> None:
+        while not self._closed.wait(0.05):
+            self.scaling.publish(Float64(data=self.percent))
 
     def _launch(self, name: str, command: list[str]) -> None:
         with open(self.folder / f'{name}.log', 'ab') as log:
@@ -255,6 +262,8 @@ class Stack:
                 process.wait(timeout=8.0)
             except subprocess.TimeoutExpired:
                 process.kill()
+        self._closed.set()
+        self._teller.join()
         self.executor.shutdown()
         self.node.destroy_node()
         rclpy.shutdown(context=self.context)

@@ -169,7 +169,7 @@ def _clock(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
     def set_clock(loop: Loop) -> None:
         loop.clock_error = fault.size
 
-    return {'fault': set_clock}
+    return {'fault': set_clock, 'shared': bool(rng.integers(2))}
 
 
 def _sim_time(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
@@ -298,7 +298,7 @@ def _clock_again(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
         first = 0.0 if asked else fault.size
         loop.clock_error = first + (again if loop.now > fault.at + 0.15 else 0.0)
 
-    return {'fault': change, 'request': fault.at if asked else np.inf}
+    return {'fault': change, 'request': fault.at if asked else np.inf, 'shared': bool(rng.integers(2))}
 
 
 def _scaling_and_back(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
@@ -346,7 +346,7 @@ def _clock_rate(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
         loop.clock_error = (rate - 1.0) * min(ago, lasts) if ago < lasts or not right else 0.0
 
     fault.size = rate
-    return {'fault': change}
+    return {'fault': change, 'shared': bool(rng.integers(2))}
 
 
 def _coarse(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:

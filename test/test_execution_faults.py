@@ -509,13 +509,47 @@ def test_the_clock_of_a_run_goes_on_after_a_jump():
     assert clock.place(1234.5, 0.25, 0.75) == (clock.time, '')
 
 
-def test_a_clock_that_stood_still_before_it_is_found_out_is_made_up_for():
-    """A quarter of a second of standing is no jump yet, and the arm went on meanwhile."""
+def test_the_time_of_a_run_does_not_follow_a_clock_that_is_set():
+    """One that is set by more than any clock makes is not used any more."""
+    rng = np.random.default_rng(0)
     clock = RunClock(100.0, 100.0, 7.0, simulated=False)
-    assert clock.read(101.0, 8.0, simulated=False) == pytest.approx(1.0)
-    assert clock.read(101.0, 8.2, simulated=False) == pytest.approx(1.0)
-    assert clock.read(101.0, 8.3, simulated=False) == pytest.approx(1.3, abs=1e-3)
-    assert clock.problem == 'the clock jumped back by 0.30 s'
+    for k in range(1, 500):
+        shown = 100.0 + 0.01 * k + rng.uniform(-9e-3, 9e-3)
+        assert clock.read(shown, 7.0 + 0.01 * k, simulated=False) == pytest.approx(0.01 * k)
+        assert clock.begin == 100.0
+        assert clock.place(shown - 0.03, 0.25, 0.75) == (shown - 0.03 - 100.0, '')
+    assert clock.read(105.03, 12.0, simulated=False) == pytest.approx(5.0)
+    assert clock.problem == 'the clock jumped ahead by 0.03 s'
+    assert clock.read(0.0, 13.0, simulated=False) == pytest.approx(6.0)
+
+
+@pytest.mark.parametrize('mode', ['measured', 'commanded'])
+@pytest.mark.parametrize('error', [-0.018, 0.018])
+def test_a_clock_that_is_set_a_little_for_all_moves_no_arm_by_more_than_a_hundredth(mode, error):
+    """The controller reads the same clock: the next piece would leap, and is stamped as late as the arm seems to be."""
+
+    def set_clock(loop):
+        loop.clock_error = error
+
+    run = loop(mode, fault=set_clock, at=MOMENT, shared=True).run()
+    assert run.stop is None, run.reason
+    assert run.supervisor.state is State.RESTED
+    leaps = np.abs(np.diff(run.led, n=2, axis=0)).max()
+    assert leaps < 0.01 + 1.1 * MODEL.limits.acceleration.max() * STEP**2, leaps
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
+@pytest.mark.parametrize('rate', [-1.0, 0.0, 2.5])
+def test_a_clock_that_goes_wrong_is_stopped_for_from_where_the_arm_is(mode, rate):
+    for moment in MOMENT + np.array([0.0, 0.4, 0.8, 1.2]):
+
+        def goes_wrong(loop, moment=moment):
+            loop.clock_error = (rate - 1.0) * (loop.now - moment)
+
+        run = loop(mode, fault=goes_wrong, at=moment).run()
+        assert run.reason.startswith('the clock jumped'), run.reason
+        assert run.supervisor.stops == 1
+        assert_within_limits(run, run.stopped_at)
 
 
 def test_a_reading_whose_stamp_is_not_used_is_as_late_as_the_last_one_whose_was():

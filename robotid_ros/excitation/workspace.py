@@ -124,15 +124,24 @@ def find_frame(model: RobotModel, name: str) -> tuple[int, Array]:
     raise ExcitationError(f"frame '{name}' is not one of the robot's; it has: {', '.join([*frames, 'tip'])}")
 
 
+def fixed_point(model: RobotModel, frame: str, point: Array) -> tuple[int, Array]:
+    """Return the moving link that a point of a frame is fixed to (-1 for the base), and its place in that [m]."""
+    link, placement = find_frame(model, frame)
+    return link, placement[:3, :3] @ point + placement[:3, 3]
+
+
+def places(points: Sequence[tuple[int, Array]], poses: Array) -> Array:
+    """Return points that are fixed to links in the base frame, (P, N, 3) [m], at poses (N, n, 4, 4) of the links."""
+    result = np.empty((len(points), len(poses), 3))
+    for k, (link, point) in enumerate(points):
+        result[k] = poses[:, link, :3, :3] @ point + poses[:, link, :3, 3] if link >= 0 else point
+    return result
+
+
 def capsule_ends(model: RobotModel, capsule: Capsule, poses: Array) -> tuple[Array, Array]:
     """Return both ends of a capsule in the base frame, (N, 3) each [m], at poses (N, n, 4, 4) of the links."""
-    link, placement = find_frame(model, capsule.frame)
-    ends = []
-    for point in (capsule.start, capsule.end):
-        local = placement[:3, :3] @ point + placement[:3, 3]
-        moved = poses[:, link, :3, :3] @ local + poses[:, link, :3, 3] if link >= 0 else np.tile(local, (len(poses), 1))
-        ends.append(moved)
-    return ends[0], ends[1]
+    start, end = places([fixed_point(model, capsule.frame, point) for point in (capsule.start, capsule.end)], poses)
+    return start, end
 
 
 def closest_points(start1: Array, end1: Array, start2: Array, end2: Array) -> tuple[Array, Array]:
@@ -241,8 +250,7 @@ class PointBox:
         self._columns: list[tuple[int, int]] = []
         self._points: list[tuple[int, Array]] = []
         for name, frame, point, lower, upper in points:
-            link, placement = find_frame(model, frame)
-            self._points.append((link, placement[:3, :3] @ point + placement[:3, 3]))
+            self._points.append(fixed_point(model, frame, point))
             for axis in range(3):
                 for sign, wall in ((-1.0, lower[axis]), (1.0, upper[axis])):
                     if np.isfinite(wall):
@@ -261,12 +269,7 @@ class PointBox:
 
     def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
         """Return the normalised excesses, shape (N, m), and their pull-back; see Constraint."""
-        positions = []
-        for link, point in self._points:
-            fixed = np.tile(point, (len(motion), 1))
-            positions.append(
-                motion.poses[:, link, :3, :3] @ point + motion.poses[:, link, :3, 3] if link >= 0 else fixed
-            )
+        positions = places(self._points, motion.poses)
         excess = np.empty((len(motion), len(self.bounds)))
         for k, (bound, (index, axis)) in enumerate(zip(self.bounds, self._columns, strict=True)):
             excess[:, k] = bound.sign * (positions[index][:, axis] - bound.bound) / bound.scale
@@ -286,7 +289,8 @@ class Clearance:
 
     def __init__(self, model: RobotModel, geometry: Geometry, distance: float) -> None:
         self._capsules = geometry.capsules
-        self._links = [find_frame(model, capsule.frame)[0] for capsule in geometry.capsules]
+        sides = ('start', 'end')
+        self._ends = [fixed_point(model, each.frame, getattr(each, side)) for each in self._capsules for side in sides]
         self._pairs = geometry.pairs(model, distance)
         radii = [[self._capsules[i].radius for i in pair] for pair in self._pairs]
         self._needed = distance + np.reshape(radii, (-1, 2)).sum(axis=1)
@@ -310,7 +314,7 @@ class Clearance:
         """
         if not self._pairs:
             return np.empty((len(motion), 0)), lambda weights, gradient: None
-        ends = np.array([capsule_ends(motion.model, capsule, motion.poses) for capsule in self._capsules])
+        ends = places(self._ends, motion.poses).reshape(len(self._capsules), 2, len(motion), 3)
         left, right = (ends[[pair[side] for pair in self._pairs]] for side in (0, 1))
         shape = (len(self._pairs), len(motion), 3)
         segments = (part[:, end].reshape(-1, 3) for part in (left, right) for end in (0, 1))
@@ -325,8 +329,8 @@ class Clearance:
                 if not len(touched):
                     continue
                 force = -weights[:, k, None] / WORKSPACE_SCALE * apart[k] / distance[k, :, None]
-                gradient.add_point(motion, self._links[i], first[k], force)
-                gradient.add_point(motion, self._links[j], second[k], -force)
+                gradient.add_point(motion, self._ends[2 * i][0], first[k], force)
+                gradient.add_point(motion, self._ends[2 * j][0], second[k], -force)
 
         return excess, pullback
 

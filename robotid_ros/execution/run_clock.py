@@ -7,10 +7,16 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The time of a run: that of the clock that stamps what is sent, as long as it goes on as a clock does."""
+"""The time of a run: that of a monotonic clock. The clock that stamps what is sent is only read for stamps.
 
+Simulated time is the exception: it comes in messages, at any rate, and a run goes by it.
+"""
+
+_SET = 0.02
+"""Change of the clock against a monotonic one that no clock makes by itself [s]. By less, an arm that is led by the
+same clock seems to be late, and is led on from there."""
 _JUMP = 0.25
-"""Change of the clock against a monotonic one that no clock makes by itself, in real time [s]."""
+"""The same of simulated time, which comes in messages, in real time [s]."""
 _FASTER = 5.0
 """How much faster than measured simulated time may go for a moment."""
 _SLEW = 1e-3
@@ -24,8 +30,8 @@ _REMEMBER = 1.0
 class RunClock:
     """Time from the start of the run [s], fed with readings of the node's clock and of a monotonic one.
 
-    Once the clock jumped, or was exchanged, it is not used again: time goes on by the monotonic clock, at the rate that
-    it had. What is wrong is in ``problem``.
+    Once the clock was set, or exchanged, it is not used again, and time goes on by the monotonic clock, at the rate
+    that it had. What is wrong is in ``problem``.
 
     Parameters
     ----------
@@ -61,21 +67,18 @@ class RunClock:
         since = max(now - self._ticked, 0.0)
         if self.trusted:
             self.problem = self._fault(went, passed, since, clock - now, simulated)
-            if self.problem and not self._simulated:  # it may have stood still for a while
-                self.time = max(self.time, self._now + self._offset - self.begin)
-        if self.trusted:
+        if not (self.trusted and simulated):
+            self.time += self._rate * passed
+        else:
             self.time = max(self.time, clock - self.begin)
-            if simulated:
-                owed = self._owed * max(1.0 - passed / _REMEMBER, 0.0) + self._rate * passed - max(went, 0.0)
-                self._owed = min(max(owed, 0.0), self._stall * self._rate)
-            if simulated and went > 0.0:
+            owed = self._owed * max(1.0 - passed / _REMEMBER, 0.0) + self._rate * passed - max(went, 0.0)
+            self._owed = min(max(owed, 0.0), self._stall * self._rate)
+            if went > 0.0:
                 self._watched += since
                 if since > 0.0:
                     self._rate += min(since / _REMEMBER, 1.0) * (went / since - self._rate)
                     self._fastest = max(self._fastest, self._rate)
                 self._ticked = now
-        else:
-            self.time += self._rate * passed
         self._clock, self._now = max(clock, self._clock) if self.trusted else clock, max(now, self._now)
         return self.time
 
@@ -84,7 +87,7 @@ class RunClock:
             return 'use_sim_time was changed during the run'
         if not simulated:
             change = offset - self._offset
-            if abs(change) > _JUMP:
+            if abs(change) > _SET:
                 return _jumped(change)
             slew = _SLEW * passed
             self._offset += min(max(change, -slew), slew)
@@ -109,11 +112,13 @@ class RunClock:
         silent, self._placed = self._now - self._placed, self._now
         if stamp is None or not self.trusted:
             return self.time - self._late, ''
-        late, rate = self.time + self.begin - stamp, self._fastest
+        made, rate = stamp - self.begin, self._fastest
+        late = self.time - made
         ahead = rate * tolerance + self._possible(self._now - self._ticked)
         if -ahead <= late <= max(rate * patience, self._late + rate * silent):
             self._late = late
-        made = self.time - self._late
+        else:
+            made = self.time - self._late
         if -ahead <= late <= rate * patience:
             return made, ''
         if late < 0.0:

@@ -42,8 +42,6 @@ _STILL_ACCELERATES = 3.0 / np.sqrt(2.0)
 """Least T in |v| / a_max that brings a joint to rest within a_max whatever its acceleration is, up to a_max."""
 _FINER = 1.1
 """Ratio of the durations that are looked at."""
-_LONGER = (1.0, 1.2, 1.5, 2.0)
-"""Candidates, relative to the shortest time that keeps the joint limits."""
 _SAMPLES = 16
 """Per candidate: 50 ms apart in a stop of 0.8 s."""
 _MEASURED = 3
@@ -130,24 +128,27 @@ def plan_stop(
     # What holds a joint lets its controller's reference go on: that is led back half of the way at least.
     between = [straight + 0.5 * (bound - first.position) for bound in (places.min(axis=0), places.max(axis=0))]
     inside = _inside(first.position, limits)
-    wanted = [(np.clip(straight, *inside), [np.clip(bound, *inside) for bound in between]), (straight, between)]
+    straight, *between = (np.clip(ends, *inside) for ends in (straight, *between))
+    wanted = [(straight, between)]
     if path is not None:
-        bounds = [np.where(path.along, bound, other) for bound, other in zip(inside, wanted[0][1], strict=True)]
-        wanted.insert(0, (np.where(path.along, path.ahead(0.5 * times), wanted[0][0]), bounds))
+        bounds = [np.where(path.along, bound, other) for bound, other in zip(inside, between, strict=True)]
+        wanted.insert(0, (np.where(path.along, path.ahead(0.5 * times), straight), bounds))
     if goal is not None:
         wanted.insert(0, (goal + 0.0 * straight, list(inside)))
     distinct: dict[tuple[float, ...], MoveToRest] = {}
     for ends, bounds in wanted:
         if back_to is not None:
             bounds = [np.where(np.isfinite(back_to), back_to, bound) for bound in bounds]
-        for move in _moves(first, times, np.clip(ends, *bounds), bounds, admissible):
-            distinct.setdefault((move.duration, *move.goal.tolist()), move)
+        move = _move(first, times, np.clip(ends, *bounds), bounds, admissible)
+        distinct.setdefault((move.duration, *move.goal.tolist()), move)
     moves = sorted(distinct.values(), key=lambda move: move.duration)  # stable: along the path before straight ahead
-    added: list[Array] = []
-    for move in moves:  # one by one: mostly the first one does
-        added.append(_added(check, move, starts[:_MEASURED]))
-        if added[-1].max() <= 0.0:
-            return StopPlan(move=move, starts=tuple(starts))
+    measured = starts[:_MEASURED]
+    added = _added(check, moves[:1], measured)  # mostly the first one does
+    if added.max() > 0.0 and len(moves) > 1:
+        added = np.vstack([added, _added(check, moves[1:], measured)])
+    kept = np.flatnonzero(added.max(axis=1) <= 0.0)
+    if len(kept):
+        return StopPlan(move=moves[kept[0]], starts=tuple(starts))
     if harder is not None:
         return plan_stop(starts, harder, path, back_to, shown, goal=goal)
     ways = [float(np.abs(move.goal - first.position).sum()) for move in moves]
@@ -155,11 +156,11 @@ def plan_stop(
     return StopPlan(move=moves[k], starts=tuple(starts), breaks=check.spell(added[k]), added=added[k])
 
 
-def _added(check: ReferenceCheck, move: MoveToRest, starts: Sequence[JointMotion]) -> Array:
-    """Return what a move adds to the normalised excesses over all bounds, from the worst of some starts, shape (B,)."""
+def _added(check: ReferenceCheck, moves: Sequence[MoveToRest], starts: Sequence[JointMotion]) -> Array:
+    """Return what each move adds to the normalised excesses over all bounds, from the worst of some starts, (M, B)."""
     s = np.linspace(0.0, 1.0, _SAMPLES)
-    motions = [replace(move, start=start).evaluate(move.duration * s) for start in starts]
-    result: Array = check.added_by(motions).max(axis=0)
+    motions = [replace(move, start=start).evaluate(move.duration * s) for move in moves for start in starts]
+    result: Array = check.added_by(motions).reshape(len(moves), len(starts), -1).max(axis=1)
     return result
 
 
@@ -213,14 +214,14 @@ def _admissible_ends(
     return least, most, agree
 
 
-def _moves(
+def _move(
     first: JointMotion,
     times: Array,
     ends: Array,
     between: Sequence[Array],
     admissible: tuple[Array, Array, BoolArray],
-) -> list[MoveToRest]:
-    """Return moves to the admissible ends next to some, shape (D, n), from the quickest on that is ``between`` bounds.
+) -> MoveToRest:
+    """Return the quickest move to an admissible end next to some, shape (D, n), that is ``between`` bounds.
 
     Where none is, that is the longest.
     """
@@ -228,10 +229,5 @@ def _moves(
     goals = np.clip(ends, low, high)
     met = (goals >= between[0] - _ROUND_OFF) & (goals <= between[1] + _ROUND_OFF)
     met = agree & met.all(axis=1)
-    quickest = int(np.argmax(met)) if met.any() else len(times) - 1
-    chosen = np.searchsorted(times, times[quickest] * np.array(_LONGER) - _ROUND_OFF)
-    return [
-        MoveToRest(start=first, goal=goals[k], duration=float(times[k]))
-        for k in np.unique(chosen).tolist()
-        if k < len(times)
-    ]
+    k = int(np.argmax(met)) if met.any() else len(times) - 1
+    return MoveToRest(start=first, goal=goals[k], duration=float(times[k]))

@@ -187,7 +187,7 @@ class ArmDriver:
         """Return the node's time and that of a steady clock [s], read at one moment."""
         while True:
             first, clock, second = time.monotonic(), self._now(), time.monotonic()
-            if second - first < 0.02:  # else the thread was kept from running between them
+            if second - first < 1e-3:  # else the thread was kept from running between them
                 return clock, second
 
     def _read_clock(self, run: Supervisor) -> None:
