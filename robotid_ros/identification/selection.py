@@ -354,7 +354,7 @@ class _Contest:
         elif friction.shape_names and self.config.estimator != 'alternating':  # it finds the shape by itself
             shape = separable_least_squares(rows.rigid(), rows.samples, friction, fit_scale=False).shape
         choice = FrictionChoice(friction=friction, shape=shape, decisions=())
-        fit, _ = estimate(Chosen(rows=rows, choice=choice, strokes=strokes), self.model, self.config)
+        fit, _, _ = estimate(Chosen(rows=rows, choice=choice, strokes=strokes), self.model, self.config)
         again = self._friction(self.validation, self.split.validation, friction, fit.base_values)
         # Sweeps of two sets are both honest judges of the validation; a refit on its own trajectories is not.
         parameters = [fit.friction_parameters, again] if self.paired else [again]
