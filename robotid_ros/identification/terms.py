@@ -48,6 +48,7 @@ _SMOOTH = 0.05  # of a joint's largest speed: the velocity scale
 _BUILDS_UP = 1e-3  # of a joint's range: the presliding distance
 _FIRST = 25.0  # weight to begin with: a term takes a fifth of the torque
 _MOST = 2500.0  # weight: what explains nothing may still take a fiftieth of the torque, as deviations have to hold
+_STRONGEST = 1e6  # of the description: none is right to less than a thousandth of its standard deviations
 _SETTLED, _CHANGED = 0.01, 0.1  # relative changes of the noise and of the description's weight at which they end
 
 
@@ -127,7 +128,7 @@ def weigh(
         away = values[:b] - described.mean
         told = max(b - strength * float(np.sum(covariance[:b, :b] * described.precision)), 1e-3 * b)
         before, distance = strength, float(away @ described.precision @ away)
-        strength = float(np.clip(told / max(distance, 1e-300), ROUNDING, 1.0 / ROUNDING))
+        strength = float(min(told / max(distance, 1e-300), _STRONGEST))
         spread = np.empty(n)
         for j in range(n):
             place = np.concatenate([np.arange(b), b + j * k + np.arange(k)])
