@@ -180,6 +180,19 @@ def test_plain_least_squares_take_the_place_of_what_does_not_hold_in_validation(
         assert ours == pytest.approx(plain, rel=0.02)
 
 
+def test_a_validation_chooses_nothing_where_there_is_one_way_to_fit() -> None:
+    model, motion, torque = measured()
+    _, other, judging = measured(20)
+    result = identify(
+        dataset(model, motion, torque),
+        model,
+        friction='coulomb_viscous+offset',
+        validation=dataset(model, other, judging),
+    )
+    assert result.friction_name == 'coulomb_viscous+offset'
+    assert 'by validation' not in {each.subject for each in result.decisions}
+
+
 @pytest.mark.parametrize('seed', range(2))
 def test_what_each_part_of_a_validation_chooses_for_the_others_is_told(seed: int) -> None:
     """A ripple that is there in the half of the validation: parts disagree, and the error told is that of strangers."""

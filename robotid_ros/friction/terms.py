@@ -27,8 +27,10 @@ import numpy as np
 Quantity: TypeAlias = Literal['force', 'damping', 'stiffness', 'velocity', 'inverse velocity', 'ratio']
 
 LONGEST_DELAY = 0.2
-"""By which a torque, or the turn of its friction, follows on the motion [s]: of a channel of 0.8 Hz; the slowest known,
-a UR10's, has 1.65 Hz."""
+"""Longest delay of a torque, or lag of its friction, behind the motion [s].
+
+A torque channel of 0.8 Hz has it; the slowest known, a UR10's, has 1.65 Hz.
+"""
 BREAKAWAY_SPEED = 0.01
 """Speed below which a joint sticks in the model ``static`` [rad/s or m/s]."""
 

@@ -175,7 +175,7 @@ def identify(
             ready = [setup.dataset(each, model.joint_names) for each in _listed(given)]
             sets[name] = like_training(ready, data.cutoff, data.delay)
     rows, beaten = chosen.rows, ''
-    if ways and 'validation' in sets:
+    if len(ways) > 1 and 'validation' in sets:
         rows, fit, decision, beaten = preferred_in_validation(chosen, fit, ways, arm, sets['validation'])
         decisions = (*decisions, decision)
     result = conclude(

@@ -27,9 +27,8 @@ from robotid_ros.nodes.messages import LATCHED, newest
 from robotid_ros.nodes.runtime import steady_timer
 from robotid_ros.settings import Settings, setting
 
-_HEARD = (
-    1.0  # [s] of joint states tell which joints an arm's driver has: a gripper's, or another arm's, may come between
-)
+_HEARD = 1.0
+"""How long joint states are heard to learn an arm's joints [s]: a gripper's, or another arm's, may come between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
