@@ -364,8 +364,7 @@ def test_what_bends_once_over_a_small_range_is_no_ripple() -> None:
     model, motion, torque = measured()
     samples = samples_of(dataset(model, motion, torque))
     samples = replace(samples, q=0.1 * samples.q / np.ptp(samples.q, axis=0))
-    own = np.ones((len(samples), 2, 1))
-    found = strongest_ripple(samples, np.sin(50.0 * samples.q), own, 20.0, groups(samples, 4))
+    found = strongest_ripple(samples, np.sin(50.0 * samples.q), 20.0, groups(samples, 4))
     assert found.shape == (5, 2)
     assert (found > 180.0).all()  # three waves in 0.1 rad; a sine of 50/rad has less than one
 

@@ -27,15 +27,14 @@ from robotid_ros.dynamics import BaseParameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, unit_of
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.information import BaseRegressor
-from robotid_ros.identification.judge import Decision, Score
+from robotid_ros.identification.information import BaseRegressor, Rows
+from robotid_ros.identification.judge import Score
 from robotid_ros.identification.least_squares import essential_parameters
 from robotid_ros.identification.physical import PhysicalFit
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import ENOUGH, Samples, as_samples, evenly_weighted
-from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
-from robotid_ros.identification.verdict import JointVerdict, Metrics, Use, torque_metrics
+from robotid_ros.identification.verdict import Metrics, torque_metrics
 from robotid_ros.model.inertia import physical_violation, transform_inertial_parameters
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_edit import edited_urdf
@@ -90,28 +89,12 @@ def thresholds(config: IdentificationConfig, model: RobotModel) -> Array | None:
     return np.broadcast_to(np.array(given), (model.n,))
 
 
-def assemble(
-    fit: TorqueFit,
-    physical: PhysicalFit,
-    model: RobotModel,
-    base: BaseParameters,
-    metrics: dict[str, Metrics],
-    consistent_metrics: dict[str, Metrics],
-    config: IdentificationConfig,
-    *,
-    verdicts: tuple[JointVerdict, ...],
-    usable: bool,
-    reason: str,
-    notes: tuple[str, ...],
-    decisions: tuple[Decision, ...],
-    cutoff: float | None,
-    delay: float,
-    provenance: dict[str, object],
-    samples: Samples,
-    setup: SetUp,
-    uses: tuple[Use, ...],
+def assembled(
+    fit: TorqueFit, physical: PhysicalFit, rows: Rows, model: RobotModel, config: IdentificationConfig
 ) -> IdentificationResult:
-    """Return the result of a fit."""
+    """Return the result of a fit that nobody has judged yet."""
+    base, samples = rows.base, rows.samples
+    assert isinstance(base, BaseParameters)
     n, count = model.n, len(fit.base_values)
     std = fit.std
     friction: FrictionModel = fit.friction
@@ -147,26 +130,16 @@ def assemble(
         torque_bandwidth=fit.bandwidth,
         condition_si=fit.condition_si,
         condition_scaled=fit.condition_scaled,
-        usable=usable,
-        reason=reason,
-        metrics=metrics,
-        consistent_metrics=consistent_metrics,
-        joints=verdicts,
-        notes=notes,
-        decisions=decisions,
-        cutoff=cutoff,
-        delay=delay,
+        usable=False,
+        reason='nobody has judged it',
+        metrics={},
         rest_friction=fit.rest,
-        setup=setup,
-        good_for=uses,
-        provenance=provenance,
     )
 
 
 def provenance_of(
     training: list[Dataset],
-    validation: list[Dataset],
-    test: list[Dataset],
+    judges: dict[str, list[Dataset]],
     config: IdentificationConfig,
     friction_data: Sequence[FrictionStrokes] = (),
 ) -> dict[str, object]:
@@ -181,8 +154,7 @@ def provenance_of(
     return {
         'training': described(training),
         'friction_data': [{'strokes': each.count, **dict(each.provenance)} for each in friction_data],
-        'validation': described(validation),
-        'test': described(test),
+        **{name: described(judges.get(name, [])) for name in ('validation', 'test')},
         'settings': asdict(config),
         'versions': {
             'robotid_ros': robotid_ros.__version__,

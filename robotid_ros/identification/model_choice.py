@@ -31,6 +31,7 @@ from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decisio
 from robotid_ros.identification.prior import Prior, description_prior
 from robotid_ros.identification.samples import ENOUGH, EXCERPTS, Samples, as_samples, redundant
 from robotid_ros.identification.separable import separable_least_squares
+from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.signal_choice import (
     choose_bandwidth,
     choose_cutoff,
@@ -123,7 +124,8 @@ def with_ripple_shown(terms: Terms, samples: Samples) -> tuple[Terms, Decision]:
     values = terms.solved(bench.total, precision, prior)
     linear = values[rigid.shape[2] :].reshape(samples.n, -1)
     residual = samples.target - rigid @ values[: rigid.shape[2]] - np.einsum('Nnk,nk->Nn', own, linear)
-    whole, *without = strongest_ripple(samples, residual, own, limit, label)
+    slower = min(limit, *(run.narrowest for run in samples.runs))
+    whole, *without = strongest_ripple(samples, residual, slower, label)
     tried, text = [Alternative(name='none', error=none.rmse)], 'none'
 
     def wave(found: Array) -> tuple[Array, Array]:
@@ -151,28 +153,27 @@ def with_ripple_shown(terms: Terms, samples: Samples) -> tuple[Terms, Decision]:
     joints = whole > 0.0
     if joints.any():
         joints = none.joints_lose_to(nested(joints, 'in every joint')) & joints
-    if joints.any() and none.loses_to(nested(joints, 'in these joints')):
+    if joints.any() and none.contradicted_by(nested(joints, 'in these joints')):
         frequency = np.where(joints, whole, 0.0)
         terms = replace(terms, friction=with_ripple(terms.friction, frequency, limit))
         text = ', '.join(f'joint {j + 1} at {frequency[j]:.0f}/rad' for j in np.flatnonzero(joints).tolist())
     return terms, Decision(subject='torque ripple', chosen=text, alternatives=tuple(tried))
 
 
-def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float, label: IntArray) -> Array:
+def strongest_ripple(samples: Samples, residual: Array, limit: float, label: IntArray) -> Array:
     """Return the frequencies at which two ripple columns explain most of each joint's residual.
 
     The grid is as fine as the joint's range of motion allows. Among a thousand frequencies one fits anything, which is
-    why the frequency is found again without each group of states.
+    why the frequency is found again without each group of states. The low-pass of the torque takes from each wave what
+    it takes from a steady one of the same frequency, so that no wave has to be filtered for this search.
 
     Parameters
     ----------
     samples : Samples
     residual : ndarray, shape (N, n)
         Of the torque as filtered [N m].
-    own : ndarray, shape (N, n, k)
-        Friction columns, filtered alike: what these explain does not count.
     limit : float
-        Fastest ripple that counts [Hz].
+        Of what passes [Hz].
     label : ndarray of int, shape (N,)
         Groups of states, from 0 to B - 1.
 
@@ -183,30 +184,31 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
     """
     count = int(label.max()) + 1
     frequency = np.zeros((count + 1, samples.n))
-    member = (label == np.arange(count)[:, None]).astype(float)
+    order = np.argsort(label, kind='stable')[:: -(-len(samples) // (ENOUGH // 4))]
+    first = np.searchsorted(label[order], np.arange(count))
     for j in range(samples.n):
         spread = float(np.ptp(samples.q[:, j]))
         slowest = max(_FREQUENCIES[0], 2.0 * np.pi * _PERIODS / max(spread, 1e-9))
         size = min(int((_FREQUENCIES[1] - slowest) * spread / 1.5), ENOUGH // 4)
         if size < 2 or not residual[:, j].any():
             continue
-        root = np.sqrt(samples.weight[:, j, None])
-        columns = own[:, j] * root
-        inverse = np.linalg.pinv(columns, rcond=1e-9)
-        target = residual[:, j, None] * root
-        target -= columns @ (inverse @ target)
+        q, dq, weight = samples.q[order, j, None], samples.dq[order, j, None], samples.weight[order, j, None]
+        target = weight * residual[order, j, None]
         grid = np.linspace(slowest, _FREQUENCIES[1], size)
-        q, dq = samples.q[:, j, None], samples.dq[:, j, None]
-        turns = np.exp(1j * (grid[:_BLOCK] - grid[0]) * q)  # the grid is even, so that all blocks share these
+        turns = np.exp(1j * (grid[:_BLOCK] - grid[0]) * q).astype(
+            np.complex64
+        )  # the grid is even, so that all blocks share these
         sums = np.empty((count, 5, size))
         for start in range(0, size, _BLOCK):
             part = slice(start, min(start + _BLOCK, size))
-            wave = turns[:, : part.stop - start] * np.exp(1j * grid[start] * q) * _damping(dq, grid[part], limit)
-            waves = samples.filtered(np.concatenate([wave.imag, wave.real], axis=1)) * root
-            waves -= columns @ (inverse @ waves)
-            s, c = np.hsplit(waves, 2)
-            for k, product in enumerate((s * s, s * c, c * c, s * target, c * target)):
-                sums[:, k, part] = member @ product
+            wave = turns[:, : part.stop - start] * np.exp(1j * grid[start] * q).astype(np.complex64)
+            damping = _damping(dq, grid[part], limit).astype(np.float32)
+            wave *= damping
+            total, twice = (np.add.reduceat(weight * x, first) for x in (damping * damping, wave * wave))
+            met = np.add.reduceat(wave * target, first)
+            for k, each in enumerate((total - twice.real, twice.imag, total + twice.real)):
+                sums[:, k, part] = 0.5 * each
+            sums[:, 3, part], sums[:, 4, part] = met.imag, met.real
         whole = sums.sum(axis=0)
         frequency[:, j] = [grid[np.argmax(_explained(each))] for each in (whole, *(whole - sums))]
     return frequency
@@ -249,17 +251,20 @@ class Data:
     Attributes
     ----------
     datasets : tuple of Dataset
+    setup : SetUp
+        How the recordings differ from the description; taken out of all of them.
+    decisions : tuple of Decision
     cutoff : float or None
         For all recordings [Hz]; None where none was filtered.
     delay : float
         Of the torque, taken out of all recordings [s].
-    decisions : tuple of Decision
     """
 
     datasets: tuple[Dataset, ...]
-    cutoff: float | None
-    delay: float
+    setup: SetUp
     decisions: tuple[Decision, ...]
+    cutoff: float | None = None
+    delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +295,7 @@ def choose_signals_and_model(
     model: RobotModel,
     base: BaseParameters,
     config: IdentificationConfig,
+    setup: SetUp,
     report: Progress = silent,
     strokes: FrictionStrokes | None = None,
 ) -> tuple[Data, Chosen]:
@@ -351,13 +357,13 @@ def choose_signals_and_model(
     if any(each is not part for each, part in zip(datasets, some, strict=True)):
         listed = like_training(datasets, cutoff, delay, thinned=True)
         whole = plain(listed).with_bandwidth(bandwidth)
-    data = Data(datasets=tuple(listed), cutoff=cutoff, delay=delay, decisions=tuple(decisions))
+    data = Data(datasets=tuple(listed), setup=setup, decisions=tuple(decisions), cutoff=cutoff, delay=delay)
     report(0.45, 'choose the friction')
     if not weighted:
         return data, _named(base, samples, whole, config, strokes)
     terms = terms.seen(few(samples))
     report(0.5, 'look for a torque ripple')
-    terms, decision = with_ripple_shown(terms, few(samples, ENOUGH // 2))
+    terms, decision = with_ripple_shown(terms, few(samples))
     text = f'{terms.friction.name}, weighted by evidence'
     choice = FrictionChoice(
         friction=terms.friction, shape=terms.shape, decisions=(Decision(subject='friction', chosen=text), decision)

@@ -37,14 +37,14 @@ from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model, parse_friction
-from robotid_ros.identification.assembly import thresholds
+from robotid_ros.identification.assembly import provenance_of, thresholds
 from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.information import Rows
 from robotid_ros.identification.judge import Decision
 from robotid_ros.identification.least_squares import fit_of_parameters
-from robotid_ros.identification.model_choice import Chosen, FrictionChoice, few_of
+from robotid_ros.identification.model_choice import Chosen, Data, FrictionChoice, few_of
 from robotid_ros.identification.plausibility import remarks, require_radians
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, as_samples
@@ -400,23 +400,23 @@ class _Contest:
             converged=not winner.reason,
             reason=winner.reason,
         )
-        sets = {kind: [self.runs[k] for k in getattr(self.split, kind)] for kind in Split.__slots__}
-        sets['training'] = [run]
+        judges = {kind: [self.runs[k] for k in getattr(self.split, kind)] for kind in ('validation', 'test')}
+        decisions = (*self.decisions, *(Decision(subject='selection', chosen=line) for line in self.log))
+        data = Data(datasets=(run,), decisions=decisions, setup=SetUp.as_described(self.model))
         result = conclude(
             rows,
             fit,
             self.model,
             self.config,
-            sets,
+            data,
+            judges,
+            provenance_of([run], judges, self.config, self.friction_data),
             doubt=winner.reason,
-            notes=remarks(self.runs, self.model),
-            decisions=(*self.decisions, *(Decision(subject='selection', chosen=line) for line in self.log)),
-            cutoff=None,
-            sources=sets['training'],
-            friction_data=self.friction_data,
         )
         return replace(
-            result, provenance={**result.provenance, 'selection': {'friction_sequence': list(self.sequence)}}
+            result,
+            notes=(*data.setup.notes, *remarks(self.runs, self.model), *result.notes),
+            provenance={**result.provenance, 'selection': {'friction_sequence': list(self.sequence)}},
         )
 
 

@@ -22,7 +22,7 @@ from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.assembly import (
-    assemble,
+    assembled,
     errors_in_motion,
     fit_metrics,
     provenance_of,
@@ -37,6 +37,7 @@ from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decisio
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.model_choice import (
     Chosen,
+    Data,
     choose_signals_and_model,
     samples_of_datasets,
     without_ripple,
@@ -160,7 +161,7 @@ def identify(
     if arm.has_coupled_drives or not np.array_equal(arm.gravity, model.gravity):
         base = base_parameters(arm.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     as_found = [setup.dataset(each, model.joint_names) for each in training]
-    data, chosen = choose_signals_and_model(as_found, arm, base, config, report, strokes)
+    data, chosen = choose_signals_and_model(as_found, arm, base, config, setup, report, strokes)
     decisions = (*decisions, *data.decisions)
     report(0.7, 'estimate parameters')
     fit, estimated, ways = estimate(chosen, arm, config)
@@ -169,30 +170,26 @@ def identify(
         fit, rest = with_rest(fit, chosen.rows, config)
         decisions = (*decisions, rest)
     report(0.85, 'make the parameters physically consistent')
-    sets = {'training': list(data.datasets)}
+    judges = {}
     for name, given in (('validation', validation), ('test', test)):
         if _listed(given):
             ready = [setup.dataset(each, model.joint_names) for each in _listed(given)]
-            sets[name] = like_training(ready, data.cutoff, data.delay)
+            judges[name] = like_training(ready, data.cutoff, data.delay)
     rows, beaten = chosen.rows, ''
-    if len(ways) > 1 and 'validation' in sets:
-        rows, fit, decision, beaten = preferred_in_validation(chosen, fit, ways, arm, sets['validation'])
+    if len(ways) > 1 and 'validation' in judges:
+        rows, fit, decision, beaten = preferred_in_validation(chosen, fit, ways, arm, judges['validation'])
         decisions = (*decisions, decision)
     result = conclude(
         rows,
         fit,
         arm,
         config,
-        sets,
-        notes=notes,
-        decisions=decisions,
-        cutoff=data.cutoff,
-        delay=data.delay,
-        sources=training,
-        friction_data=listed,
-        setup=setup,
+        replace(data, decisions=decisions),
+        judges,
+        provenance_of(training, judges, config, listed),
         doubt=beaten,
     )
+    result = replace(result, notes=(*setup.notes, *notes, *result.notes))
     report(1.0, 'done')
     return result
 
@@ -202,15 +199,9 @@ def conclude(
     fit: TorqueFit,
     model: RobotModel,
     config: IdentificationConfig,
-    sets: dict[str, list[Dataset]],
-    *,
-    notes: tuple[str, ...],
-    decisions: tuple[Decision, ...],
-    cutoff: float | None,
-    sources: list[Dataset],
-    delay: float = 0.0,
-    friction_data: Sequence[FrictionStrokes] = (),
-    setup: SetUp | None = None,
+    data: Data,
+    judges: dict[str, list[Dataset]],
+    provenance: dict[str, object],
     doubt: str = '',
 ) -> IdentificationResult:
     """Make a fit physically consistent, judge it on all data, and return the result.
@@ -222,25 +213,19 @@ def conclude(
     fit : TorqueFit
     model : RobotModel
     config : IdentificationConfig
-    sets : dict
-        Datasets of 'training', and of 'validation' and 'test' where there are some.
-    notes : tuple of str
-    decisions : tuple of Decision
-    cutoff : float or None
-        Of the low-pass that was chosen [Hz].
-    sources : list of Dataset
-        The training data as given.
-    delay : float
-        Of the torque, taken out of all datasets [s].
-    friction_data : sequence of FrictionStrokes
-    setup : SetUp, optional
-        How the recording differs from the description.
+    data : Data
+        The training data, with all choices.
+    judges : dict
+        Datasets of 'validation' and 'test', where there are some.
+    provenance : dict
+        See :func:`provenance_of`.
     doubt : str
         What is wrong with the fit as a whole, or empty.
     """
     base = rows.base
     assert isinstance(base, BaseParameters)
-    limit = thresholds(config, model)
+    limit, decisions = thresholds(config, model), data.decisions
+    notes: tuple[str, ...] = ()
     solid = fit
     for _ in range(PASSES if fit.friction.needs_load else 1):
         # Load-dependent friction uses the load of the previous pass.
@@ -255,12 +240,12 @@ def conclude(
         fit = solid
         chosen = f'physically consistent; {physical.error_ratio:.4f} times the unconstrained torque error'
         decisions = (*decisions, Decision(subject='parameters', chosen=chosen))
+    sets = {'training': list(data.datasets), **judges}
     metrics = {name: fit_metrics(base, fit, model, listed) for name, listed in sets.items()}
     judge = 'validation' if 'validation' in metrics else 'training'
     if judge == 'training' and config.automatic:
         metrics['held_out'], without = held_out(fit, rows, model)
     samples = rows.samples
-    setup = SetUp.as_described(model) if setup is None else setup
     size = torque_size(sets['training'], model)
     verdicts = judge_joints(
         metrics[judge],
@@ -275,7 +260,7 @@ def conclude(
     usable, reason = overall(
         verdicts,
         metrics[judge],
-        setup.obstacle or size.doubt or doubt or _no_numbers(fit, samples),
+        data.setup.obstacle or size.doubt or doubt or _no_numbers(fit, samples),
         [base.names[k] for k in still_open],
         base=len(base.names),
         judged_by=judge,
@@ -291,7 +276,7 @@ def conclude(
             advice = 'record a longer, varied one, or give another with --validate'
             usable, reason = False, f'{said}; the motion is too short, or too much alike: {advice}'
         else:
-            notes = (*notes, said)
+            notes = (said,)
     if not fit.converged and limit is not None:
         usable, reason = False, fit.reason
     solid_metrics = {name: fit_metrics(base, solid, model, listed) for name, listed in sets.items()}
@@ -306,28 +291,20 @@ def conclude(
     if usable and (idle := good_for_nothing(uses, judged, size.cause)):
         usable, reason = False, idle
         uses = tuple(replace(use, good=False) for use in uses)
-    return assemble(
-        fit,
-        physical,
-        model,
-        base,
-        metrics,
-        solid_metrics,
-        config,
-        verdicts=verdicts,
+    return replace(
+        assembled(fit, physical, rows, model, config),
         usable=usable,
         reason=reason,
-        notes=(*setup.notes, *notes, *size.notes, *((fit.reason,) if fit.reason and usable else ())),
+        metrics=metrics,
+        consistent_metrics=solid_metrics,
+        joints=verdicts,
+        notes=(*notes, *size.notes, *((fit.reason,) if fit.reason and usable else ())),
         decisions=decisions,
-        cutoff=cutoff,
-        delay=delay,
-        provenance={
-            **provenance_of(sources, sets.get('validation', []), sets.get('test', []), config, friction_data),
-            **({} if fit.search is None else {'search': fit.search.tolist()}),
-        },
-        samples=samples,
-        setup=setup,
-        uses=uses,
+        cutoff=data.cutoff,
+        delay=data.delay,
+        setup=data.setup,
+        good_for=uses,
+        provenance=provenance if fit.search is None else {**provenance, 'search': fit.search.tolist()},
     )
 
 
