@@ -144,6 +144,11 @@ class Score:
         """
         return np.array([self.of_joint(j).loses_to(new.of_joint(j)) for j in range(self.squares.shape[1])])
 
+    def joints_contradicted_by(self, new: 'Score') -> BoolArray:
+        """Return in which joints a challenger with an effect that nobody described takes the place, shape (n,)."""
+        n = self.squares.shape[1]
+        return np.array([self.of_joint(j).contradicted_by(new.of_joint(j), n) for j in range(n)])
+
     def gain(self, new: 'Score') -> tuple[float, float]:
         """Return by how much L falls with a challenger, and the standard error of that.
 

@@ -18,7 +18,7 @@ from functools import partial
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import BaseParameters
@@ -26,7 +26,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.friction.terms import BREAKAWAY_SPEED
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.information import BaseRegressor, Rows, gather
+from robotid_ros.identification.information import BaseRegressor, Rows
 from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.prior import Prior, description_prior
 from robotid_ros.identification.samples import ENOUGH, EXCERPTS, Samples, as_samples, redundant
@@ -50,6 +50,7 @@ _NAMED = (PLAIN, 'coulomb_viscous+load+offset', 'stribeck+offset', 'stribeck+loa
 _FREQUENCIES = (20.0, 1000.0)  # 1/rad: 2 N of a gear of 10 to 4 N of one of 250
 _PERIODS = 3.0  # in the joint's range at least: a slower wave is a trend, which ends where the range does
 _BLOCK = 250  # frequencies computed at a time
+_PER_PERIOD = 12.0  # samples in one of the narrowest low-pass, to look for a ripple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +107,6 @@ def named_friction(base: BaseRegressor, samples: Samples, name: str, *, smooth: 
 def with_ripple_shown(terms: Terms, samples: Samples) -> tuple[Terms, Decision]:
     """Return terms with a torque ripple in the joints whose held-out torque shows one, and the choice.
 
-    Among a thousand frequencies one fits anything: they are found again without each group that is held out.
-
     Parameters
     ----------
     terms : Terms
@@ -124,107 +123,106 @@ def with_ripple_shown(terms: Terms, samples: Samples) -> tuple[Terms, Decision]:
     values = terms.solved(bench.total, precision, prior)
     linear = values[rigid.shape[2] :].reshape(samples.n, -1)
     residual = samples.target - rigid @ values[: rigid.shape[2]] - np.einsum('Nnk,nk->Nn', own, linear)
-    slower = min(limit, *(run.narrowest for run in samples.runs))
-    whole, *without = strongest_ripple(samples, residual, slower, label)
-    tried, text = [Alternative(name='none', error=none.rmse)], 'none'
-
-    def wave(found: Array) -> tuple[Array, Array]:
-        rippled = with_ripple(terms.friction, found, limit)
-        waves = samples.passed(samples.friction_columns(rippled, terms.shape, samples.target)[..., -2:])
-        fit, judge = (np.concatenate(pair, axis=2) for pair in zip((own, own_recorded), waves, strict=True))
-        return fit, judge
-
-    def nested(joints: Array, name: str) -> Score:
-        fit, judge = wave(np.where(joints, whole, 0.0))
-        rippled = replace(terms, friction=with_ripple(terms.friction, np.where(joints, whole, 0.0), limit))
-        every = Bench.of_rows(samples, label, rigid, fit, rigid_recorded, judge)
-        _, prior, precision = rippled.judged(every, samples)
-        squares = []
-        for k, found in enumerate(without):
-            fit, judge = wave(np.where(joints, found, 0.0))
-            rest, held = np.flatnonzero(label != k), np.flatnonzero(label == k)
-            info = gather(rigid[rest], fit[rest], samples.target[rest], samples.weight[rest])
-            judged = gather(rigid_recorded[held], judge[held], samples.measured[held], samples.weight[held])
-            squares.append(judged.residual_squares(rippled.solved(info, precision, prior)))
-        score = Score(squares=np.array(squares), count=none.count)
-        tried.append(Alternative(name=name, error=score.rmse))
-        return score
-
-    joints = whole > 0.0
-    if joints.any():
-        joints = none.joints_lose_to(nested(joints, 'in every joint')) & joints
-    if joints.any() and none.contradicted_by(nested(joints, 'in these joints')):
-        frequency = np.where(joints, whole, 0.0)
-        terms = replace(terms, friction=with_ripple(terms.friction, frequency, limit))
-        text = ', '.join(f'joint {j + 1} at {frequency[j]:.0f}/rad' for j in np.flatnonzero(joints).tolist())
-    return terms, Decision(subject='torque ripple', chosen=text, alternatives=tuple(tried))
+    frequency = strongest_ripple(samples, residual, own, limit)
+    if not frequency.any():
+        return terms, Decision(subject='torque ripple', chosen='none')
+    rippled = replace(terms, friction=with_ripple(terms.friction, frequency, limit))
+    waves = samples.passed(samples.friction_columns(rippled.friction, terms.shape, samples.target)[..., -2:])
+    own, own_recorded = (np.concatenate(pair, axis=2) for pair in zip((own, own_recorded), waves, strict=True))
+    new, _, _ = rippled.judged(Bench.of_rows(samples, label, rigid, own, rigid_recorded, own_recorded), samples)
+    shown = none.joints_contradicted_by(new) & (frequency > 0.0)
+    if shown.any():
+        terms = replace(terms, friction=with_ripple(terms.friction, np.where(shown, frequency, 0.0), limit))
+    text = ', '.join(f'joint {j + 1} at {frequency[j]:.0f}/rad' for j in np.flatnonzero(shown).tolist())
+    alternatives = (Alternative(name='none', error=none.rmse), Alternative(name='in every joint', error=new.rmse))
+    return terms, Decision(subject='torque ripple', chosen=text or 'none', alternatives=alternatives)
 
 
-def strongest_ripple(samples: Samples, residual: Array, limit: float, label: IntArray) -> Array:
-    """Return the frequencies at which two ripple columns explain most of each joint's residual.
+def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float) -> Array:
+    """Return the frequency at which two ripple columns explain most of each joint's residual.
 
-    The grid is as fine as the joint's range of motion allows. Among a thousand frequencies one fits anything, which is
-    why the frequency is found again without each group of states. The low-pass of the torque takes from each wave what
-    it takes from a steady one of the same frequency, so that no wave has to be filtered for this search.
+    The grid is as fine as the joint's range of motion allows. Among a thousand frequencies one fits anything a little,
+    so that a ripple has to be worth more than that.
 
     Parameters
     ----------
     samples : Samples
     residual : ndarray, shape (N, n)
         Of the torque as filtered [N m].
+    own : ndarray, shape (N, n, k)
+        Friction columns, filtered alike: what these explain does not count.
     limit : float
-        Of what passes [Hz].
-    label : ndarray of int, shape (N,)
-        Groups of states, from 0 to B - 1.
+        Fastest ripple that counts [Hz].
 
     Returns
     -------
-    ndarray, shape (B + 1, n)
-        By all samples, then without each group; 0 for a joint that moves too little for any [1/rad].
+    ndarray, shape (n,)
+        0 for a joint that moves too little for any [1/rad].
     """
-    count = int(label.max()) + 1
-    frequency = np.zeros((count + 1, samples.n))
-    order = np.argsort(label, kind='stable')[:: -(-len(samples) // (ENOUGH // 4))]
-    first = np.searchsorted(label[order], np.arange(count))
+    from scipy.fft import fft, ifft  # not at the top: see robotid_ros.signals.filtering
+
+    every = np.arange(len(samples)) if samples.rows is None else samples.rows
+    samples = replace(samples, target=residual).coarse(_PER_PERIOD)
+    own = own if samples.rows is None else own[np.searchsorted(every, samples.rows)]
+    frequency, passes = np.zeros(samples.n), _low_passes(samples)
     for j in range(samples.n):
         spread = float(np.ptp(samples.q[:, j]))
         slowest = max(_FREQUENCIES[0], 2.0 * np.pi * _PERIODS / max(spread, 1e-9))
         size = min(int((_FREQUENCIES[1] - slowest) * spread / 1.5), ENOUGH // 4)
-        if size < 2 or not residual[:, j].any():
+        if size < 2 or not samples.target[:, j].any():
             continue
-        q, dq, weight = samples.q[order, j, None], samples.dq[order, j, None], samples.weight[order, j, None]
-        target = weight * residual[order, j, None]
+        q, dq, root = samples.q[:, j], samples.dq[:, j], np.sqrt(samples.weight[:, j])
+        columns = (own[:, j] * root[:, None]).T.astype(np.float32)
+        inverse = np.linalg.pinv(columns, rcond=1e-5)
+        target = (samples.target[:, j] * root).astype(np.float32)
+        target -= (target @ inverse) @ columns
         grid = np.linspace(slowest, _FREQUENCIES[1], size)
-        turns = np.exp(1j * (grid[:_BLOCK] - grid[0]) * q).astype(
-            np.complex64
-        )  # the grid is even, so that all blocks share these
-        sums = np.empty((count, 5, size))
+        # The grid is even, so that all blocks share these; half of the digits are enough to find a frequency.
+        turns = np.exp(1j * (grid[:_BLOCK, None] - grid[0]) * q).astype(np.complex64)
+        explained = []
         for start in range(0, size, _BLOCK):
-            part = slice(start, min(start + _BLOCK, size))
-            wave = turns[:, : part.stop - start] * np.exp(1j * grid[start] * q).astype(np.complex64)
-            damping = _damping(dq, grid[part], limit).astype(np.float32)
-            wave *= damping
-            total, twice = (np.add.reduceat(weight * x, first) for x in (damping * damping, wave * wave))
-            met = np.add.reduceat(wave * target, first)
-            for k, each in enumerate((total - twice.real, twice.imag, total + twice.real)):
-                sums[:, k, part] = 0.5 * each
-            sums[:, 3, part], sums[:, 4, part] = met.imag, met.real
-        whole = sums.sum(axis=0)
-        frequency[:, j] = [grid[np.argmax(_explained(each))] for each in (whole, *(whole - sums))]
+            some = grid[start : start + _BLOCK, None]
+            wave = turns[: len(some)] * np.exp(1j * some[0] * q).astype(np.complex64)
+            wave *= _damping(dq, some, limit).astype(np.float32)
+            for run, gain in zip(samples.runs, passes, strict=True):
+                rows = slice(run.start, run.stop)
+                wave[:, rows] = ifft(fft(wave[:, rows], len(gain), axis=1) * gain, axis=1)[:, : len(run)]
+            wave *= root.astype(np.float32)
+            wave -= (wave @ inverse) @ columns
+            explained.append(_explained(wave, target))
+        frequency[j] = grid[np.argmax(np.concatenate(explained))]
     return frequency
 
 
+def _low_passes(samples: Samples) -> list[Array]:
+    """Return the gain of each run's low-pass at the frequencies of a transform that is longer than the run."""
+    from scipy.fft import fft, next_fast_len  # not at the top: see robotid_ros.signals.filtering
+
+    pulse = np.zeros(len(samples))
+    middle = [run.start + len(run) // 2 for run in samples.runs]
+    pulse[middle] = 1.0
+    answer = samples.filtered(pulse)
+    gains = []
+    for run, centre in zip(samples.runs, middle, strict=True):
+        length = next_fast_len(2 * len(run))
+        turned = np.roll(np.pad(answer[run.start : run.stop], (0, length - len(run))), run.start - centre)
+        gains.append(np.asarray(fft(turned).real, dtype=np.float32))
+    return gains
+
+
 def _damping(dq: Array, grid: Array, limit: float) -> Array:
-    """Return how much of each frequency passes, shape (N, F), at speeds (N, 1)."""
+    """Return how much of each frequency passes, shape (F, N), at speeds (N,), frequencies (F, 1)."""
     ratio = np.square(dq / (2.0 * np.pi * limit) * grid)
     return np.asarray(1.0 / (1.0 + ratio * ratio))
 
 
-def _explained(sums: Array) -> Array:
-    """Return how much of the sum of squares two columns explain, shape (F,), from their products (5, F)."""
-    a, b, c, x, y = sums
-    determinant = np.maximum(a * c - b * b, 1e-6 * a * c + 1e-300)
-    return np.asarray((c * x * x - 2.0 * b * x * y + a * y * y) / determinant)
+def _explained(wave: Array, target: Array) -> Array:
+    """Return how much of a signal's square real and imaginary part explain, shape (F,), of each complex wave (F, N)."""
+    s, c = wave.imag, wave.real
+    a, b, d = np.sum(s * s, axis=1), np.sum(s * c, axis=1), np.sum(c * c, axis=1)
+    x, y = s @ target, c @ target
+    determinant = np.maximum(a * d - b * b, 1e-6 * a * d + 1e-30)
+    return np.asarray((d * x * x - 2.0 * b * x * y + a * y * y) / determinant)
 
 
 def with_ripple(friction: FrictionModel, frequency: Array, limit: float) -> FrictionModel:
