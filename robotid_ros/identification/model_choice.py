@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
@@ -194,7 +195,7 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
     return frequency
 
 
-def _low_passes(samples: Samples) -> list[Array]:
+def _low_passes(samples: Samples) -> list[NDArray[np.float32]]:
     """Return the gain of each run's low-pass at the frequencies of a transform that is longer than the run."""
     from scipy.fft import fft, next_fast_len  # not at the top: see robotid_ros.signals.filtering
 
@@ -216,7 +217,7 @@ def _damping(dq: Array, grid: Array, limit: float) -> Array:
     return np.asarray(1.0 / (1.0 + ratio * ratio))
 
 
-def _explained(wave: Array, target: Array) -> Array:
+def _explained(wave: NDArray[np.complex64], target: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return how much of a signal's square real and imaginary part explain, shape (F,), of each complex wave (F, N)."""
     s, c = wave.imag, wave.real
     a, b, d = np.sum(s * s, axis=1), np.sum(s * c, axis=1), np.sum(c * c, axis=1)
