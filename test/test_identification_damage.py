@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque
+from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset, ProcessingSettings, Recording, process_recording
@@ -51,6 +51,34 @@ def test_a_reversed_sign_is_named_where_no_mass_is_known(joint: int) -> None:
     result = identify(turned, model, config=PLAIN, validation=turned)
     assert result.setup is not None
     assert result.setup.findings or not result.joints[joint].usable
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_joints_without_a_torque_of_their_own_are_named(seed: int) -> None:
+    """An effort that is zero, or any other number, throughout: no other joint suffers from it, and nothing breaks."""
+    model, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(seed)
+    motion = fourier_motion(6, rng, size=0.8, seconds=8.0)
+    sizes = np.array([50.0, 80.0, 30.0, 5.0, 5.0, 2.0])
+    torque = pinocchio_torque(model, *motion[1:]) + 0.1 * sizes * np.sign(motion[2])
+    torque += 0.002 * sizes * rng.standard_normal(torque.shape)
+    missing = rng.permutation(6)[: 1 + seed % 3]
+    torque[:, missing] = 0.0 if seed < 2 else rng.normal()
+    result = identify(dataset(model, motion, torque), model)
+    for joint, each in zip(model.joint_names, result.joints, strict=True):
+        gone = model.joint_names.index(joint) in missing
+        assert bool(re.search('its torque is .* throughout', each.reason)) == gone, (joint, each.reason)
+
+
+def test_friction_that_the_motion_does_not_tell_is_no_fault() -> None:
+    """A joint that never turns round: its Coulomb friction and offset are one number, and any sign fits."""
+    model = RobotModel.from_urdf(TWO_LINKS)
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        time, q, dq, ddq = fourier_motion(2, rng, size=0.9)
+        q[:, 1], dq[:, 1], ddq[:, 1] = 0.4 * time + 0.02 * q[:, 1], 0.4 + 0.02 * dq[:, 1], 0.02 * ddq[:, 1]
+        torque = pinocchio_torque(model, q, dq, ddq) + [2.0, 0.0] * np.sign(dq) + 0.05 * rng.standard_normal(q.shape)
+        result = identify(dataset(model, (time, q, dq, ddq), torque), model, config=PLAIN)
+        assert not any('would drive it' in each.reason for each in result.joints)
 
 
 @pytest.mark.parametrize('joint', [0, 1])
@@ -140,7 +168,7 @@ def test_a_short_motion_is_usable_only_where_another_one_is_predicted() -> None:
             arm = replace(model, inertial=known * model.inertial)
             short = identify(recorded(seed).select(np.arange(60)), arm)
             elsewhere = validate(short, arm, recorded(seed + 30)).relative_error_total
-            assert not short.usable or elsewhere < 25.0
+            assert not short.usable or elsewhere < 30.0
             verdicts.append(short.usable)
     assert 0.2 < np.mean(verdicts) < 0.8
 

@@ -91,6 +91,12 @@ class Information:
         """Number k of friction parameters per joint."""
         return int(self.gram.shape[1]) - self.base - 1
 
+    @property
+    def power(self) -> Array:
+        """Mean square of each joint's torque, shape (n,); of a joint without any, next to nothing."""
+        power = self.gram[:, -1, -1] / np.maximum(self.count, 1e-300)
+        return np.maximum(power, ROUNDING * float(power.max()) + 1e-100)
+
     def __add__(self, other: 'Information') -> 'Information':
         return Information(gram=self.gram + other.gram, count=self.count + other.count, base=self.base)
 

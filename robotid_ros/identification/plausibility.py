@@ -20,9 +20,10 @@ from robotid_ros.dynamics import full_regressor, inverse_dynamics
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.information import Rows, reweighted, solve, solved
+from robotid_ros.identification.judge import GROUPS, groups
 from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.identification.samples import ENOUGH, joint_columns
-from robotid_ros.identification.terms import PLAIN
+from robotid_ros.identification.terms import PLAIN, Terms
 from robotid_ros.identification.verdict import STILL, moved
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_tree import MOVING, parse_urdf
@@ -288,8 +289,8 @@ def _weight(model: RobotModel, q: Array, dq: Array, ddq: Array, torque: Array, f
 def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
     """Return what is wrong with each joint's measured torque, with an advice, that can be told without masses.
 
-    - Not recorded: the torque is zero throughout.
-    - Friction, fitted without bounds, drives the joint.
+    - Not recorded: the torque is zero, or another number, throughout.
+    - Friction, fitted without bounds, drives the joint, and held-out torque is better predicted by it.
     - Saturated: the torque stays at its own extreme.
     """
     samples = rows.samples
@@ -300,11 +301,17 @@ def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
     columns = friction.columns(samples.dq, np.zeros((samples.n, 0)))
     power = np.mean(samples.dq * np.einsum('Nnk,nk->Nn', columns[:, :, :2], own[:, :2]), axis=0)
     drives = power < -_SLIGHT * np.mean(np.abs(samples.dq * samples.target), axis=0)
+    if drives.any():  # it may just not be determined: by a joint that never turns round, or hardly any friction
+        few = samples.excerpts(ENOUGH)
+        terms = Terms.plain(rows.base, samples.n)
+        bench = terms.bench(few, groups(few, GROUPS))
+        drives &= bench.linear(friction)[0].joints_contradicted_by(bench.linear(None)[0])
     moving, faults = moved(samples.q), []
     for j in range(samples.n):
         torque, fault = samples.measured[:, j], None
-        if moving[j] and not np.any(torque):
-            fault = 'its torque is zero throughout', 'record its effort or current'
+        if moving[j] and np.ptp(torque) == 0.0:
+            size = f'{torque[0]:.3g}' if torque[0] else 'zero'
+            fault = f'its torque is {size} throughout', 'record its effort or current'
         elif moving[j] and drives[j]:
             fault = (
                 f'its friction would drive it with {-power[j]:.3g} W',
@@ -326,8 +333,7 @@ def open_parameters(rows: Rows) -> BoolArray:
     determine.
     """
     info = rows.information(friction_model(PLAIN), np.zeros((rows.samples.n, 0)), None).first(2)
-    power = np.maximum(info.gram[:, -1, -1] / np.maximum(info.count, 1e-300), 1e-300)
-    solution = solve(*info.normal(1.0 / power), info.base, None)
+    solution = solve(*info.normal(1.0 / info.power), info.base, None)
     return np.asarray(~solution.determined[: info.base])
 
 

@@ -103,8 +103,7 @@ def weigh(
     """
     n, b, k = info.n, info.base, info.own
     count = np.maximum(info.count, 1e-300)
-    power = info.gram[:, -1, -1] / count
-    power = np.maximum(power, ROUNDING * float(power.max()) + 1e-100)
+    power = info.power
     share = np.einsum('nkk->nk', info.gram[:, b:-1, b:-1]) / (count * power)[:, None]
     seen = share > 1e-12 * np.maximum(share.max(axis=0, initial=0.0), 1e-300)
     alpha, strength, precision = np.full(k, _FIRST), 1.0, 20.0 / power
