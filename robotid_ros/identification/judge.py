@@ -146,8 +146,7 @@ class Score:
 
     def joints_contradicted_by(self, new: 'Score') -> BoolArray:
         """Return in which joints a challenger with an effect that nobody described takes the place, shape (n,)."""
-        n = self.squares.shape[1]
-        return np.array([self.of_joint(j).contradicted_by(new.of_joint(j), n) for j in range(n)])
+        return np.array([self.of_joint(j).contradicted_by(new.of_joint(j)) for j in range(self.squares.shape[1])])
 
     def gain(self, new: 'Score') -> tuple[float, float]:
         """Return by how much L falls with a challenger, and the standard error of that.
