@@ -325,6 +325,15 @@ def test_a_joint_that_is_held_must_not_move(order: tuple[str, str]) -> None:
         identify(data, first, config=PLAIN)
 
 
+def test_a_joint_before_those_that_are_identified_must_not_move_either() -> None:
+    """It carries them: their base would tilt and accelerate."""
+    model, motion, torque = measured()
+    second = RobotModel.from_urdf(model.source, joints=('elbow',))
+    assert held_joints(second) == ('shoulder',)
+    with pytest.raises(IdentificationError, match='joint shoulder moves by'):
+        identify(dataset(model, motion, torque), second, config=PLAIN)
+
+
 def test_a_held_joint_elsewhere_than_zero_is_noted() -> None:
     model, (time, q, dq, ddq), _ = measured()
     q, dq, ddq = q * [1, 0] + [0, 0.7], dq * [1, 0], ddq * [1, 0]

@@ -91,13 +91,18 @@ def require_radians(datasets: Sequence[Dataset], model: RobotModel) -> None:
 
 
 def held_joints(model: RobotModel) -> tuple[str, ...]:
-    """Return the joints of the description that the model holds at zero although they carry a part of the arm."""
+    """Return the joints of the description that the model holds at zero although they carry it or a part of it."""
     if model.source is None:
         return ()
+    joints = [joint for below in parse_urdf(model.source).children.values() for joint in below]
+    parents = {joint.child: joint.parent for joint in joints}
     carried = {link.name for links in model.attached for link in links}
+    link = parents.get(model.link_names[0])
+    while link is not None:
+        carried.add(link)
+        link = parents.get(link)
     return tuple(
         joint.name
-        for joints in parse_urdf(model.source).children.values()
         for joint in joints
         if joint.kind in MOVING and joint.name not in model.joint_names and joint.child in carried
     )
@@ -106,8 +111,8 @@ def held_joints(model: RobotModel) -> tuple[str, ...]:
 def require_held(joints: Sequence[str], position: Array, model: RobotModel) -> tuple[str, ...]:
     """Refuse motion of joints that the model holds at zero; return a note for each that stands elsewhere.
 
-    The inertia and the gravity of what such a joint moves act on all joints before it, which the model of a
-    subset of the joints has no parameters for.
+    The inertia and the gravity of what such a joint moves act on all joints before it, and its acceleration and tilt
+    on all behind it, which the model of a subset of the joints has no parameters for.
 
     Parameters
     ----------
