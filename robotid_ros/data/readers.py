@@ -142,7 +142,7 @@ def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[
         if path.is_dir() and (path / 'messages.log').is_file():
             raise DataError(f'{path}: recorded before recordings were bags; process it with the version that wrote it')
         if is_bag(path):
-            return replace(read_bag(path, topic, joints), context=read_context(path, topic).to_dict())
+            return replace(read_bag(path, topic, joints), context=read_context(path, topic, joints or ()).to_dict())
         if topic is not None:
             raise DataError(f"{path} has no topics; leave the topic '{topic}' out")
         if path.suffix == '.npz':
