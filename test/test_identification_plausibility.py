@@ -25,6 +25,7 @@ from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.identification.judge import groups
 from robotid_ros.identification.model_choice import strongest_ripple, with_ripple_shown
 from robotid_ros.identification.plausibility import held_joints, torque_size
+from robotid_ros.identification.reciprocity import mutual_factors
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.terms import Terms
 from robotid_ros.identification.verdict import (
@@ -323,6 +324,29 @@ def test_a_joint_that_is_held_must_not_move(order: tuple[str, str]) -> None:
     assert held_joints(first) == ('elbow',)
     with pytest.raises(IdentificationError, match='joint elbow moves by'):
         identify(data, first, config=PLAIN)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_efforts_tell_by_themselves_whether_they_are_in_one_unit(seed: int) -> None:
+    """Currents without constants and a description without masses: the factors of the joints follow from each other."""
+    model, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(seed)
+    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    torque = pinocchio_torque(model, *motion[1:])
+    size = torque.std(axis=0)
+    torque = torque + size * (0.3 * np.sign(motion[2]) + 0.01 * rng.standard_normal(torque.shape))
+    bare = replace(model, inertial=np.zeros_like(model.inertial))
+    factors = np.exp(rng.uniform(-1.0, 1.0, 6))
+    found = mutual_factors(bare, *motion[1:], torque / factors).factors / factors
+    np.testing.assert_allclose(found[:5] / found[0], 1.0, atol=0.05)  # the last is felt by no other
+    for gain, mixed in ((5.0 * np.ones(6), False), (1.0 / factors, True)):
+        unstated = replace(dataset(bare, motion, gain * torque), effort=('unknown',) * 6)
+        stated = replace(unstated, effort=('torque',) * 6)
+        assert ('are not torques in one unit' in torque_size([unstated], bare).doubt) == mixed
+        assert torque_size([stated], bare).doubt == ''
+        assert any('are not torques in one unit' in note for note in torque_size([stated], bare).notes) == mixed
+    result = identify(unstated, bare, config=PLAIN)
+    assert not result.usable
+    assert 'say what they are in the configuration' in result.reason
 
 
 def test_a_joint_before_those_that_are_identified_must_not_move_either() -> None:
