@@ -10,6 +10,8 @@
 """A short run of the fuzzer over every reader; ``python -m test.fuzz`` runs longer."""
 
 import os
+import re
+from itertools import pairwise
 from time import process_time
 
 import numpy as np
@@ -22,7 +24,7 @@ from robotid_ros.free_floating.mission import read_mission
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
-from robotid_ros.reading import read_text, read_yaml, refusing
+from robotid_ros.reading import parse_yaml, read_text, read_yaml, refusing
 
 pytest.importorskip('mcap')
 
@@ -55,6 +57,26 @@ def test_whatever_is_raised_becomes_one_line(cause, words):
     assert words in str(caught.value)
     assert len(str(caught.value)) < 300
     assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        (
+            'a: &a [x, x, x]\n' + ''.join(f'{b}: &{b} [{", ".join([f"*{a}"] * 9)}]\n' for a, b in pairwise('abcdefgh')),
+            '100000',
+        ),
+        ('robot: &a {joints: [*a]}', "'*a' stands for what it is a part of"),
+    ],
+)
+def test_aliases_that_stand_for_too_much_are_refused(text, words, tmp_path):
+    """Eight lines stood for fourteen million values: 6 GB and three minutes in a result."""
+    (tmp_path / 'result.yaml').write_text(text)
+    began = process_time()
+    with pytest.raises(RobotIdError, match=re.escape(words)):
+        IdentificationResult.load(tmp_path / 'result.yaml')
+    assert process_time() - began < 1.0
+    assert parse_yaml('a: &a [1, {b: 2}]\nc: *a\nd: [*a, *a]')['d'] == [[1, {'b': 2}], [1, {'b': 2}]]
 
 
 def test_a_missing_library_and_an_interrupt_pass(tmp_path):

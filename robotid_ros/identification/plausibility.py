@@ -190,7 +190,7 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     - else, what is off in single joints is noted.
 
     Without any mass of the description, the efforts of joints that act on each other tell whether they are in one unit
-    (:mod:`robotid_ros.identification.reciprocity`): a doubt where nobody says that they are torques, else a note.
+    (:mod:`robotid_ros.identification.reciprocity`), whatever is said of them.
 
     Parameters
     ----------
@@ -207,20 +207,19 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
             f'the measured torque is {np.median(share):.2g} times the effort limits of the description: expected N m; '
             'is it in mN m?'
         )
-    mixed = _mixed_units(datasets, model)
-    mixed, remarks = ('', (mixed,)) if stated and mixed else (mixed, ())
+    mixed = beyond or _mixed_units(datasets, model)
     if is_placeholder(model):
         told = (
             f"; their root mean square is at most {100.0 * share.max():.2g} % of a joint's limit" if len(share) else ''
         )
-        return Size(beyond or mixed, '', remarks if stated else (_UNSTATED + told,))
+        return Size(mixed, '', () if stated else (_UNSTATED + told,))
     beside = _beside_prior(datasets, model)
     if _weightless(datasets, model, *beside):
         return Size(_NO_GRAVITY, '', ())
     factors = prior_factors(*beside)
     known = np.abs(factors[np.isfinite(factors)])
     if not len(known):
-        return Size(beyond or mixed, '', remarks)
+        return Size(mixed, '', ())
     cause = ''
     if known.max() > _FAR * known.min():
         cause = (
@@ -239,7 +238,7 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
             f'description need: they may be {what}; {_SAY}'
         )
         return Size(doubt, cause, ())
-    return Size(beyond or mixed, cause, (*remarks, *check_motor_side(factors, model.joint_names)))
+    return Size(mixed, cause, check_motor_side(factors, model.joint_names))
 
 
 def _mixed_units(datasets: Sequence[Dataset], model: RobotModel) -> str:
@@ -249,15 +248,15 @@ def _mixed_units(datasets: Sequence[Dataset], model: RobotModel) -> str:
     found = mutual_factors(model.at_motors(), q @ turns, dq @ turns, ddq @ turns, torque @ np.linalg.inv(model.drives))
     gain = (found.plain + 1e-300) / (found.fitted + 1e-300)
     worst = int(np.argmax(gain * (found.plain > _LARGE)))
-    # An order of magnitude in the product of all joints: factors explain a part of any other fault, too.
-    if np.prod(gain) < _FAR or gain[worst] < 2.0 or found.plain[worst] < _LARGE:
+    if found.plain[worst] < _LARGE or gain[worst] < _OFF or gain.min() < 0.95:  # right factors make no joint worse
         return ''
     missed = 100.0 * np.array([found.plain[worst], found.fitted[worst]])
     listed = ', '.join(f'{name} {k:.2g}' for name, k in zip(model.joint_names, found.factors, strict=True))
     return (
         f'the efforts of the joints are not torques in one unit: bodies of any masses miss {missed[0]:.2g} % of what '
         f'is not friction in that of {model.joint_names[worst]}, and {missed[1]:.2g} % with a factor for each joint '
-        f'that acts on another ({listed}): they may be currents, or torques of motors before their gears; {_SAY}'
+        f'that acts on another ({listed}): they may be currents, or torques of motors before their gears, or a '
+        f'constant is wrong; {_SAY}'
     )
 
 
