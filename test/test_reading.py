@@ -12,11 +12,14 @@
 import os
 import re
 from itertools import pairwise
+from pathlib import Path
 from time import process_time
 
 import numpy as np
 import pytest
+from identification_helpers import TWO_LINKS
 
+from robotid_ros.cli import main
 from robotid_ros.data import read_recording
 from robotid_ros.errors import DataError, MissingDependencyError, ModelError, ModelWarning, RobotIdError
 from robotid_ros.excitation.design import load_excitation
@@ -57,6 +60,25 @@ def test_whatever_is_raised_becomes_one_line(cause, words):
     assert words in str(caught.value)
     assert len(str(caught.value)) < 300
     assert '\n' not in str(caught.value)
+
+
+def test_what_the_first_line_of_a_urdf_says_of_its_encoding_does_not_matter(tmp_path, capsys):
+    """The text is decoded already; nor does an encoding that nobody knows end the command."""
+    for encoding in ('x', 'utf-16', 'latin-1'):
+        (tmp_path / 'arm.urdf').write_text(f'<?xml version="1.0" encoding="{encoding}"?>{TWO_LINKS[21:]}')
+        assert RobotModel.from_urdf(tmp_path / 'arm.urdf').joint_names == ('shoulder', 'elbow')
+        assert main(['identify', 'none.csv', '--robot', str(tmp_path / 'arm.urdf')]) == 2
+        assert 'none.csv does not exist' in capsys.readouterr().err
+
+
+def test_names_that_no_text_file_can_hold_are_refused_at_once(tmp_path, capsys):
+    """The result would name its recordings, after all the work."""
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b'/bad\xff'))
+    path.mkdir()
+    (path / 'a.csv').write_text('time,position/a,effort/a\n')
+    for words in ([str(path / 'a.csv')], [str(tmp_path)]):
+        assert main(['identify', *words, '--robot', 'ur10e']) == 2
+        assert 'expected a name in UTF-8' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from robotid_ros.model.dh_table import read_dh_file
 from robotid_ros.model.packaged import arm_file, config_file, packaged_arms
 from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.model.urdf_tree import parse_urdf, read_urdf_text
+from robotid_ros.reading import refusing
 
 
 def add_robot_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -59,7 +60,8 @@ def named_joints(options: argparse.Namespace) -> Collection[str]:
     if config is not None or options.joints or options.robot is None:
         return options.joints or (() if config is None else config.joints)
     path = arm_file(options.robot)
-    return read_dh_file(path).joint_names if _is_table(path) else parse_urdf(read_urdf_text(path)).joints
+    with refusing(f"'{path}'", ModelError):
+        return read_dh_file(path).joint_names if _is_table(path) else parse_urdf(read_urdf_text(path)).joints
 
 
 def _is_table(path: Path) -> bool:

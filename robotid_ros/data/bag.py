@@ -39,7 +39,7 @@ from robotid_ros.errors import DataError, MissingDependencyError, RobotIdError
 from robotid_ros.files import file_hash
 from robotid_ros.model.urdf_tree import parse_urdf
 from robotid_ros.progress import Progress
-from robotid_ros.reading import read_yaml
+from robotid_ros.reading import read_yaml, refusing
 
 JOINT_STATE = 'sensor_msgs/msg/JointState'
 STRING = 'std_msgs/msg/String'
@@ -59,6 +59,7 @@ NUMBERS = {  # texts and doubles after the stamp of a message
 MAGIC = b'\x89MCAP0\r\n'
 FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, DATA_END = 2, 3, 4, 5, 6, 15
 RECORD = struct.Struct('<BQ')  # opcode, length of the content
+LAST = struct.Struct('<BQQQI8s')  # the last record and what follows it: where the summary is, 0 without one; MAGIC
 MESSAGE_HEAD = struct.Struct('<HIqQ')  # before the data of a message: channel, sequence, log time, publish time
 LARGEST_CHUNK = 1 << 30  # [bytes]; a chunk with a larger size is damaged
 WINDOW = 1 << 20  # [bytes] of messages outside of chunks that are read at a time
@@ -90,19 +91,29 @@ class BagFile:
         file = cls(path)
         with _reading(path):
             whole = file._with_journal() if path.suffix == '.db3' else path
-            file._reader = _library('rosbags.rosbag2', 'read and write bags').Reader(whole)
+            reader = _library('rosbags.rosbag2', 'read and write bags').Reader(whole)
             try:
-                file._reader.open()  # it counts all messages, once is enough
-                cdr = [each for each in file._reader.connections if each.ext.serialization_format == 'cdr']
-                file.topics = {each.topic: each.msgtype for each in cdr if each.msgcount}
+                if path.suffix != '.mcap' or file._has_summary():  # without one, it would go through all records
+                    reader.open()  # it counts all messages, once is enough
+                    cdr = [each for each in reader.connections if each.ext.serialization_format == 'cdr']
+                    file.topics = {each.topic: each.msgtype for each in cdr if each.msgcount}
+                    file._reader = reader
             except Exception:
                 if path.suffix != '.mcap':
                     raise
-                file._reader, file.complete = None, False
+                file.complete = False
         if file._reader is None:  # what is whole can be read nonetheless
             for _ in file.messages(()):
                 pass
         return file
+
+    def _has_summary(self) -> bool:
+        """Return whether a file of MCAP ends with a summary; find out whether it ends at all."""
+        with open(self.path, 'rb') as stream:
+            stream.seek(max(0, self.path.stat().st_size - LAST.size))
+            last = stream.read()
+        self.complete = len(last) == LAST.size and last.endswith(MAGIC)
+        return self.complete and LAST.unpack(last)[2] != 0
 
     def messages(self, topics: Collection[str]) -> Iterator[Block]:
         """Yield the messages of some topics, block by block."""
@@ -210,7 +221,7 @@ class BagFile:
         while at + RECORD.size <= len(block):
             opcode, length = RECORD.unpack_from(block, at)
             start, end = at + RECORD.size, at + RECORD.size + length
-            if end > len(block) or opcode in (CHUNK, DATA_END, FOOTER):
+            if end > len(block) or length == 0 or opcode in (CHUNK, DATA_END, FOOTER):
                 break
             if opcode == MESSAGE and length >= MESSAGE_HEAD.size:
                 channel, _, arrival, _ = MESSAGE_HEAD.unpack_from(block, start)
@@ -464,7 +475,7 @@ class Bag:
 
 def _described_joints(message: bytes) -> Collection[str]:
     """Return the joints of a description that can be read; what is wrong with another is said where it is used."""
-    with suppress(RobotIdError, ValueError):
+    with suppress(RobotIdError), refusing(DESCRIPTION, DataError):
         return parse_urdf(CdrReader(message).string()).joints
     return ()
 

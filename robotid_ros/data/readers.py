@@ -24,7 +24,7 @@ from robotid_ros.data.context import read_context
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.storage import load_recording
 from robotid_ros.errors import DataError
-from robotid_ros.files import file_hash
+from robotid_ros.files import file_hash, require_text
 from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
 
@@ -177,6 +177,8 @@ def below(folder: Path, seen: set[Path]) -> Iterator[Path]:
             continue
         if identified and KEPT.fullmatch(path.name):
             continue
+        if path.is_dir() or path.suffix in SUFFIXES:
+            require_text(str(path))
         if path.is_dir():
             if is_bag_folder(path):
                 yield path
