@@ -132,6 +132,22 @@ def test_a_chunk_of_nothing_takes_no_time(tmp_path):
     assert recording.provenance['faults']['damaged_chunks'] == 1
 
 
+@pytest.mark.parametrize('more', [struct.pack('<BQ', 5, 0) * 20_000, bytes(20_000_000)])
+def test_records_of_nothing_end(tmp_path, more):
+    """Empty messages, and what a file system leaves of a file after a loss of power: zeros."""
+    messages, stamps = stream(PERIOD, 2, RATE, np.random.default_rng(6))
+    recorded(tmp_path / 'run', messages, stamps)
+    file = tmp_path / 'run' / 'run.mcap'
+    data = file.read_bytes()
+    (start,) = struct.unpack_from('<Q', data, len(data) - 28)
+    file.write_bytes(data[: start - 13] + more)
+    began = time.process_time()
+    recording = read_recording(tmp_path / 'run')
+    assert time.process_time() - began < 5.0
+    assert len(recording) == len(messages)
+    assert not recording.provenance['ended_properly']
+
+
 @pytest.mark.parametrize('storage', ['SQLITE3', 'MCAP'])
 def test_a_bag_that_ros2_recorded_is_averaged_over_its_reference_and_no_longer(tmp_path, store, storage):
     messages, stamps = stream(PERIOD, 4, RATE, np.random.default_rng(4), lead=0.2)

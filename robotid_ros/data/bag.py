@@ -57,7 +57,7 @@ NUMBERS = {  # texts and doubles after the stamp of a message
 """Types whose numbers :meth:`Bag.numbers` reads."""
 
 MAGIC = b'\x89MCAP0\r\n'
-FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, DATA_END = 2, 3, 4, 5, 6, 15
+NONE, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, DATA_END = 0, 2, 3, 4, 5, 6, 15  # no record begins with a zero
 RECORD = struct.Struct('<BQ')  # opcode, length of the content
 LAST = struct.Struct('<BQQQI8s')  # the last record and what follows it: where the summary is, 0 without one; MAGIC
 MESSAGE_HEAD = struct.Struct('<HIqQ')  # before the data of a message: channel, sequence, log time, publish time
@@ -167,9 +167,9 @@ class BagFile:
                 head = stream.read(RECORD.size)
                 opcode, length = RECORD.unpack(head) if len(head) == RECORD.size else (0, size)
                 end = at + RECORD.size + length
-                if end > size:
+                if end > size or opcode == NONE:
                     self.faults['cut_off_bytes'] = size - at
-                if end > size or opcode in (DATA_END, FOOTER):
+                if end > size or opcode in (NONE, DATA_END, FOOTER):
                     break
                 block = b''
                 if opcode == CHUNK:
@@ -221,7 +221,7 @@ class BagFile:
         while at + RECORD.size <= len(block):
             opcode, length = RECORD.unpack_from(block, at)
             start, end = at + RECORD.size, at + RECORD.size + length
-            if end > len(block) or length == 0 or opcode in (CHUNK, DATA_END, FOOTER):
+            if end > len(block) or opcode in (NONE, CHUNK, DATA_END, FOOTER):
                 break
             if opcode == MESSAGE and length >= MESSAGE_HEAD.size:
                 channel, _, arrival, _ = MESSAGE_HEAD.unpack_from(block, start)
