@@ -27,6 +27,7 @@ from robotid_ros.free_floating.mission import read_mission
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
+from robotid_ros.model.urdf_tree import parse_urdf
 from robotid_ros.reading import parse_yaml, read_text, read_yaml, refusing
 
 pytest.importorskip('mcap')
@@ -62,13 +63,13 @@ def test_whatever_is_raised_becomes_one_line(cause, words):
     assert '\n' not in str(caught.value)
 
 
-def test_what_the_first_line_of_a_urdf_says_of_its_encoding_does_not_matter(tmp_path, capsys):
-    """The text is decoded already; nor does an encoding that nobody knows end the command."""
-    for encoding in ('x', 'utf-16', 'latin-1'):
-        (tmp_path / 'arm.urdf').write_text(f'<?xml version="1.0" encoding="{encoding}"?>{TWO_LINKS[21:]}')
-        assert RobotModel.from_urdf(tmp_path / 'arm.urdf').joint_names == ('shoulder', 'elbow')
-        assert main(['identify', 'none.csv', '--robot', str(tmp_path / 'arm.urdf')]) == 2
-        assert 'none.csv does not exist' in capsys.readouterr().err
+@pytest.mark.parametrize('encoding', ['x', 'utf-16', 'shift_jis'])
+def test_a_urdf_with_an_encoding_that_nobody_reads_is_refused(encoding, tmp_path, capsys):
+    (tmp_path / 'arm.urdf').write_text(f'<?xml version="1.0" encoding="{encoding}"?>{TWO_LINKS[21:]}')
+    with pytest.raises(ModelError, match='not well-formed XML'):
+        parse_urdf((tmp_path / 'arm.urdf').read_text())
+    assert main(['identify', 'none.csv', '--robot', str(tmp_path / 'arm.urdf')]) == 2
+    assert 'not well-formed XML' in capsys.readouterr().err
 
 
 def test_names_that_no_text_file_can_hold_are_refused_at_once(tmp_path, capsys):

@@ -76,13 +76,10 @@ def read_urdf_text(source: str | Path) -> str:
 
 
 def parse_urdf(text: str) -> UrdfTree:
-    """Return the tree of a URDF's text; refuse what is no XML, no URDF, no single tree, or lacks a number.
-
-    What its first line says of an encoding was true of the file, if at all: the text is decoded.
-    """
+    """Return the tree of a URDF's text; refuse what is no XML, no URDF, no single tree, or lacks a number."""
     try:
-        robot = ElementTree.fromstring(text.encode('utf-8'), ElementTree.XMLParser(encoding='utf-8'))
-    except ElementTree.ParseError as cause:
+        robot = ElementTree.fromstring(text.encode('utf-8'))
+    except (ElementTree.ParseError, LookupError, ValueError) as cause:  # the latter of an encoding in its first line
         raise ModelError(f'the URDF is not well-formed XML: {cause}') from cause
     if robot.tag != 'robot':
         raise ModelError(f'the URDF must have <robot> at its root; it has <{robot.tag}>')
