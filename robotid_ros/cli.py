@@ -62,6 +62,11 @@ def main(arguments: Sequence[str] | None = None, begin: Callable[[], object] = l
     name = f'robotid {asked}' if asked in COMMANDS else 'robotid'
     try:
         options = build_parser(asked).parse_args(given)
+        if not all(word.isascii() for word in given):
+            from robotid_ros.files import require_text  # takes 0.04 s
+
+            for word in given:
+                require_text(word)
         options.words = given
         warnings.showwarning = _print_warning
         begin()

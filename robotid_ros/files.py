@@ -75,6 +75,14 @@ def write_text(path: str | Path, text: str) -> None:
         file.write(text.encode('utf-8'))
 
 
+def require_text(path: str) -> None:
+    """Raise a DataError if no text file can hold a path: results name the files they were made from."""
+    try:
+        path.encode()
+    except UnicodeEncodeError as cause:
+        raise DataError(f'{path!a}: expected a name in UTF-8, got other bytes; give it another name') from cause
+
+
 def require_folder(path: str | Path) -> None:
     """Raise a DataError if a file cannot be written under this name; called before long computations."""
     _require_plain(Path(path).expanduser())

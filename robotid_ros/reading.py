@@ -20,6 +20,7 @@ from robotid_ros.errors import MissingDependencyError, RobotIdError
 
 LARGEST_TEXT = 1 << 26  # [bytes]; a model or a result takes some hundred kB
 DEEPEST = 100  # levels of a YAML file; a result has five
+MOST_REPEATED = 100_000  # values that aliases of a YAML file stand for
 LONGEST_MESSAGE = 240  # characters, beside the name of the file
 
 
@@ -83,15 +84,31 @@ def parse_yaml(text: str) -> Any:
     """Return what a YAML text holds; a ValueError if it is not YAML, a RecursionError if it is nested too deeply.
 
     The parser in C is ten times as fast as that in Python, and ends the process where nesting exhausts its stack.
-    Therefore the depth is counted before anything is built.
+    Therefore the depth is counted before anything is built. So is what aliases repeat: ten lines can stand for a
+    billion values, which whoever goes through them would make.
     """
     loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
     try:
-        depth = 0
+        values = repeated = 0
+        begun: list[tuple[str | None, int]] = []  # anchors of the collections around, and how many values were before
+        sizes: dict[str, int] = {}  # by anchor
         for event in yaml.parse(text, Loader=loader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:
-                raise RecursionError(f'more than {DEEPEST} levels')
+            if isinstance(event, yaml.CollectionEndEvent):
+                anchor, before = begun.pop()
+                sizes |= {anchor: values - before} if anchor is not None else {}
+                continue
+            values += 1
+            if isinstance(event, yaml.CollectionStartEvent):
+                begun.append((event.anchor, values))
+                if len(begun) > DEEPEST:
+                    raise RecursionError(f'more than {DEEPEST} levels')
+            elif isinstance(event, yaml.AliasEvent):
+                if any(event.anchor == anchor for anchor, _ in begun):
+                    raise ValueError(f"'*{event.anchor}' stands for what it is a part of")
+                values += sizes.get(event.anchor, 1)
+                repeated += sizes.get(event.anchor, 1)
+                if repeated > MOST_REPEATED:
+                    raise ValueError(f'its aliases stand for more than {MOST_REPEATED} values')
         return yaml.load(text, Loader=loader)
     except yaml.YAMLError as cause:
         raise ValueError(f'not valid YAML: {" ".join(str(cause).split())}') from cause

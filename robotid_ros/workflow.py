@@ -121,7 +121,7 @@ def load_by_purpose(path: Path, model: RobotModel, config: RobotConfig | None) -
 
     Without a configuration, that of the recording says what its efforts are. Raises a DataError if it cannot be used.
     """
-    context = read_context(path)
+    context = read_context(path, joints=model.joint_names)
     config = config or context.configuration()
     joints = model.joint_names
     settings = ProcessingSettings(joints=joints)
@@ -221,7 +221,7 @@ def _unseen_joints(
     for path in paths:
         if is_dataset(path):
             continue  # holds no joints but those it was made for, or is looked at when it is used
-        recording = read_recording(path, topic)
+        recording = read_recording(path, read_context(path, topic, settings.joints).topics.get('joint_states'))
         notes += [
             f'{Path(path).name}: {text}' for text in require_held(recording.joint_names, recording.position, model)
         ]

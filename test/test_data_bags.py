@@ -13,6 +13,7 @@ import json
 import shutil
 import sqlite3
 import struct
+import time
 from contextlib import closing
 
 import numpy as np
@@ -31,6 +32,7 @@ from robotid_ros.errors import DataError
 rosbag2 = pytest.importorskip('rosbags.rosbag2')
 typesys = pytest.importorskip('rosbags.typesys')
 mcap = pytest.importorskip('mcap.reader')
+lz4 = pytest.importorskip('lz4.frame')
 
 PERIOD, RATE = 1.0, 500
 STATES, REFERENCE = '/arm/joint_states', '/arm/excitation/reference'
@@ -106,6 +108,42 @@ def test_a_recording_with_a_damaged_summary_is_read_from_its_beginning(tmp_path)
     (start,) = struct.unpack_from('<Q', data, len(data) - 28)  # the footer's content and the magic bytes are 28 bytes
     file.write_bytes(data[:start] + bytes([255]) * (len(data) - 37 - start) + data[-37:])
     recording = read_recording(tmp_path / 'run')
+    assert len(recording) == len(messages)
+    assert not recording.provenance['ended_properly']
+
+
+def test_a_chunk_of_nothing_takes_no_time(tmp_path):
+    """Without a summary the library goes through all records: 30 million in a chunk of zeros, which is 1 MB on disk."""
+    messages, stamps = stream(PERIOD, 2, RATE, np.random.default_rng(6))
+    recorded(tmp_path / 'run', messages, stamps)
+    file = tmp_path / 'run' / 'run.mcap'
+    data = file.read_bytes()
+    (start,) = struct.unpack_from('<Q', data, len(data) - 28)
+    zeros = lz4.compress(bytes(1 << 28))
+    chunk = struct.pack('<QQQII3sQ', 0, 0, 1 << 28, 0, 3, b'lz4', len(zeros)) + zeros
+    end = struct.pack('<BQIBQQQI', 15, 4, 0, 2, 20, 0, 0, 0) + data[:8]
+    # The record that ends the data (13 bytes) comes before the summary.
+    file.write_bytes(data[: start - 13] + struct.pack('<BQ', 6, len(chunk)) + chunk + end)
+    began = time.process_time()
+    recording = read_recording(tmp_path / 'run')
+    assert time.process_time() - began < 10.0
+    assert len(recording) == len(messages)
+    assert recording.provenance['ended_properly']
+    assert recording.provenance['faults']['damaged_chunks'] == 1
+
+
+@pytest.mark.parametrize('more', [struct.pack('<BQ', 5, 0) * 20_000, bytes(20_000_000)])
+def test_records_of_nothing_end(tmp_path, more):
+    """Empty messages, and what a file system leaves of a file after a loss of power: zeros."""
+    messages, stamps = stream(PERIOD, 2, RATE, np.random.default_rng(6))
+    recorded(tmp_path / 'run', messages, stamps)
+    file = tmp_path / 'run' / 'run.mcap'
+    data = file.read_bytes()
+    (start,) = struct.unpack_from('<Q', data, len(data) - 28)
+    file.write_bytes(data[: start - 13] + more)
+    began = time.process_time()
+    recording = read_recording(tmp_path / 'run')
+    assert time.process_time() - began < 5.0
     assert len(recording) == len(messages)
     assert not recording.provenance['ended_properly']
 

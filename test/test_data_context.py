@@ -357,6 +357,41 @@ def test_of_several_joint_states_those_with_efforts_of_the_most_joints_are_the_a
         process_file(tmp_path / 'two')
 
 
+@pytest.mark.parametrize('how', ['robot', 'joints', 'description', 'configuration'])
+def test_of_two_arms_in_one_bag_that_is_read_whose_joints_are_named(how, tmp_path, capsys):
+    """Both have efforts of two joints; an option names one, or the bag describes one of them."""
+    rng = np.random.default_rng(5)
+    kind = 'sensor_msgs/msg/JointState'
+    writer = BagWriter(tmp_path / 'bag', {f'/{side}/joint_states': kind for side in ('a', 'b')})
+    if how == 'description':
+        writer.say('/robot_description', TWO_LINKS, START)
+    for side, names in (('a', ['left', 'right']), ('b', [*MODEL.joint_names])):
+        time, q, dq, torque = free(rng)
+        stamps = [START + round(t * 1e9) for t in time.tolist()]
+        rows = zip(stamps, q.tolist(), dq.tolist(), torque.tolist(), strict=True)
+        data = [joint_state(stamp, names, *values) for stamp, *values in rows]
+        writer.append(f'/{side}/joint_states', MessageChunk.of(data, stamps))
+    writer.close()
+    (tmp_path / 'arm.urdf').write_text(TWO_LINKS)
+    (tmp_path / 'config.yaml').write_text(f'joints: [{", ".join(MODEL.joint_names)}]')
+    words = {
+        'robot': ['--robot', str(tmp_path / 'arm.urdf')],
+        'joints': ['--robot', str(tmp_path / 'arm.urdf'), '--joints', *MODEL.joint_names],
+        'description': [],
+        'configuration': ['--robot', str(tmp_path / 'arm.urdf'), '--config', str(tmp_path / 'config.yaml')],
+    }[how]
+    main(['identify', str(tmp_path / 'bag'), '--out', str(tmp_path / 'out'), *words, *QUICK])
+    assert 'joint states of /b/joint_states, not of /a/joint_states' in capsys.readouterr().out
+    assert load_dataset(tmp_path / 'out' / 'training_1.npz').joint_names == MODEL.joint_names
+    if how == 'robot':  # the shoulder is looked at, too
+        assert main(['identify', str(tmp_path / 'bag'), *words, '--joints', 'elbow', *QUICK]) == 2
+        assert 'joint shoulder moves by' in capsys.readouterr().err
+    if how in ('joints', 'configuration', 'description'):
+        words = [word for word in words if word not in ('--robot', str(tmp_path / 'arm.urdf'))]
+        assert main(['process', str(tmp_path / 'bag'), '--out', str(tmp_path / 'one.npz'), *words]) == 0
+        assert load_dataset(tmp_path / 'one.npz').joint_names == MODEL.joint_names
+
+
 def test_messages_with_empty_arrays_are_read_as_the_middleware_makes_them():
     serialization = pytest.importorskip('rclpy.serialization')
     from builtin_interfaces.msg import Duration

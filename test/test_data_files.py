@@ -252,6 +252,21 @@ def test_a_pickle_in_an_npz_is_refused(tmp_path):
         load_recording(tmp_path / 'x.npz')
 
 
+@pytest.mark.parametrize('part', [{'context': 'text'}, {'context': {'plan': 3}}, {'provenance': [1, 2]}])
+def test_an_npz_whose_header_holds_other_types_is_refused(part, tmp_path):
+    """What says where a recording is from, and what it says of itself, is used long after it was read."""
+    time = np.arange(100.0)
+    recording = Recording(joint_names=('a',), time=0.01 * time, position=time[:, None], effort=time[:, None])
+    save_recording(tmp_path / 'good.npz', recording)
+    assert len(load_recording(tmp_path / 'good.npz')) == 100
+    with np.load(tmp_path / 'good.npz') as archive:
+        arrays = dict(archive)
+    header = json.loads(str(arrays.pop('header')))
+    np.savez(tmp_path / 'bad.npz', header=np.array(json.dumps(header | part)), **arrays)
+    with pytest.raises(DataError, match=r'bad\.npz cannot be read'):
+        load_recording(tmp_path / 'bad.npz')
+
+
 def test_dataset_round_trip(tmp_path):
     rng = np.random.default_rng(3)
     values = rng.standard_normal((5, 40, 2))

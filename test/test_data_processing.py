@@ -9,6 +9,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 import pytest
@@ -381,6 +382,17 @@ def test_a_period_that_nobody_stated_is_averaged_from_two_on(seed):
         return
     assert 'as its positions show, but of its periods only 1 can be averaged' in found.provenance['motion']
     assert len(found) > 1.5 * PERIOD * RATE
+
+
+def test_stamps_of_an_arrival_in_bursts_are_refused_at_once():
+    """Forty seconds at a median step of a microsecond were forty million even samples."""
+    time = 0.2 * np.arange(200)[:, None] + 1e-6 * np.arange(10)
+    position = np.sin(np.arange(2000.0)[:, None] / 30.0)
+    recording = Recording(joint_names=('a',), time=time.ravel(), position=position, effort=position)
+    began = process_time()
+    with pytest.raises(DataError, match='they arrived in bursts'):
+        process_recording(recording)
+    assert process_time() - began < 5.0
 
 
 def test_too_little_data_are_refused():

@@ -24,6 +24,7 @@ from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.identification.model_choice import strongest_ripple, with_ripple_shown
 from robotid_ros.identification.plausibility import held_joints, torque_size
+from robotid_ros.identification.reciprocity import mutual_factors
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.terms import Terms
 from robotid_ros.identification.verdict import (
@@ -280,7 +281,8 @@ def test_described_centres_of_mass_in_wrong_places_are_not_taken_for_torque_with
     assert 'hold no gravity' not in torque_size([dataset(described, motion, torque)], described).doubt
 
 
-def test_currents_whose_constants_differ_are_no_torques_unless_somebody_says_so() -> None:
+def test_currents_whose_constants_differ_are_no_torques_whatever_somebody_says() -> None:
+    """Other masses would be as good a cause, if any explained them: none do."""
     described, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(4)
     motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
     current = pinocchio_torque(described, *motion[1:]) * [0.005, 0.008, 0.02, 0.05, 0.3, 4.0]
@@ -289,7 +291,7 @@ def test_currents_whose_constants_differ_are_no_torques_unless_somebody_says_so(
         torque_size([replace(recording, effort=(meaning,) * 6)], described).doubt for meaning in ('unknown', 'torque')
     ]
     assert 'currents, or torques of motors' in told[0]
-    assert told[1] == ''
+    assert told[1].startswith('the efforts of the joints are not torques in one unit')
 
 
 def test_slow_motion_of_links_with_wrong_inertias_is_not_taken_for_torque_without_gravity() -> None:
@@ -322,6 +324,36 @@ def test_a_joint_that_is_held_must_not_move(order: tuple[str, str]) -> None:
     assert held_joints(first) == ('elbow',)
     with pytest.raises(IdentificationError, match='joint elbow moves by'):
         identify(data, first, config=PLAIN)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_efforts_tell_by_themselves_whether_they_are_in_one_unit(seed: int) -> None:
+    """Currents without constants and a description without masses: the factors of the joints follow from each other."""
+    model, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(seed)
+    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    torque = pinocchio_torque(model, *motion[1:])
+    size = torque.std(axis=0)
+    torque = torque + size * (0.3 * np.sign(motion[2]) + 0.01 * rng.standard_normal(torque.shape))
+    bare = replace(model, inertial=np.zeros_like(model.inertial))
+    factors = np.exp(rng.uniform(-1.0, 1.0, 6))
+    found = mutual_factors(bare, *motion[1:], torque / factors).factors / factors
+    np.testing.assert_allclose(found[:5] / found[0], 1.0, atol=0.05)  # the last is felt by no other
+    for gain, mixed in ((5.0 * np.ones(6), False), (1.0 / factors, True)):
+        for effort in ('unknown', 'torque'):  # as a CSV file always has
+            data = replace(dataset(bare, motion, gain * torque), effort=(effort,) * 6)
+            assert ('are not torques in one unit' in torque_size([data], bare).doubt) == mixed
+    result = identify(data, bare, config=PLAIN)
+    assert not result.usable
+    assert 'say what they are in the configuration' in result.reason
+
+
+def test_a_joint_before_those_that_are_identified_must_not_move_either() -> None:
+    """It carries them: their base would tilt and accelerate."""
+    model, motion, torque = measured()
+    second = RobotModel.from_urdf(model.source, joints=('elbow',))
+    assert held_joints(second) == ('shoulder',)
+    with pytest.raises(IdentificationError, match='joint shoulder moves by'):
+        identify(dataset(model, motion, torque), second, config=PLAIN)
 
 
 def test_a_held_joint_elsewhere_than_zero_is_noted() -> None:

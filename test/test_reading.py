@@ -10,11 +10,16 @@
 """A short run of the fuzzer over every reader; ``python -m test.fuzz`` runs longer."""
 
 import os
+import re
+from itertools import pairwise
+from pathlib import Path
 from time import process_time
 
 import numpy as np
 import pytest
+from identification_helpers import TWO_LINKS
 
+from robotid_ros.cli import main
 from robotid_ros.data import read_recording
 from robotid_ros.errors import DataError, MissingDependencyError, ModelError, ModelWarning, RobotIdError
 from robotid_ros.excitation.design import load_excitation
@@ -22,7 +27,8 @@ from robotid_ros.free_floating.mission import read_mission
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
-from robotid_ros.reading import read_text, read_yaml, refusing
+from robotid_ros.model.urdf_tree import parse_urdf
+from robotid_ros.reading import parse_yaml, read_text, read_yaml, refusing
 
 pytest.importorskip('mcap')
 
@@ -55,6 +61,45 @@ def test_whatever_is_raised_becomes_one_line(cause, words):
     assert words in str(caught.value)
     assert len(str(caught.value)) < 300
     assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize('encoding', ['x', 'utf-16', 'shift_jis'])
+def test_a_urdf_with_an_encoding_that_nobody_reads_is_refused(encoding, tmp_path, capsys):
+    (tmp_path / 'arm.urdf').write_text(f'<?xml version="1.0" encoding="{encoding}"?>{TWO_LINKS[21:]}')
+    with pytest.raises(ModelError, match='not well-formed XML'):
+        parse_urdf((tmp_path / 'arm.urdf').read_text())
+    assert main(['identify', 'none.csv', '--robot', str(tmp_path / 'arm.urdf')]) == 2
+    assert 'not well-formed XML' in capsys.readouterr().err
+
+
+def test_names_that_no_text_file_can_hold_are_refused_at_once(tmp_path, capsys):
+    """The result would name its recordings, after all the work."""
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b'/bad\xff'))
+    path.mkdir()
+    (path / 'a.csv').write_text('time,position/a,effort/a\n')
+    for words in ([str(path / 'a.csv')], [str(tmp_path)]):
+        assert main(['identify', *words, '--robot', 'ur10e']) == 2
+        assert 'expected a name in UTF-8' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        (
+            'a: &a [x, x, x]\n' + ''.join(f'{b}: &{b} [{", ".join([f"*{a}"] * 9)}]\n' for a, b in pairwise('abcdefgh')),
+            '100000',
+        ),
+        ('robot: &a {joints: [*a]}', "'*a' stands for what it is a part of"),
+    ],
+)
+def test_aliases_that_stand_for_too_much_are_refused(text, words, tmp_path):
+    """Eight lines stood for fourteen million values: 6 GB and three minutes in a result."""
+    (tmp_path / 'result.yaml').write_text(text)
+    began = process_time()
+    with pytest.raises(RobotIdError, match=re.escape(words)):
+        IdentificationResult.load(tmp_path / 'result.yaml')
+    assert process_time() - began < 1.0
+    assert parse_yaml('a: &a [1, {b: 2}]\nc: *a\nd: [*a, *a]')['d'] == [[1, {'b': 2}], [1, {'b': 2}]]
 
 
 def test_a_missing_library_and_an_interrupt_pass(tmp_path):

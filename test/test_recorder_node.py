@@ -11,12 +11,15 @@
 
 import json
 import os
+import re
 import signal
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
+from identification_helpers import TWO_LINKS
 from recorder_helpers import JOINTS, START, harmonics, joint_state, stream, write_plan
 from ros_helpers import DEADLINE, NodeProcess, assert_refused, ros_environment, wait_until
 
@@ -28,6 +31,7 @@ from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 from rclpy.signals import SignalHandlerOptions  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
@@ -304,6 +308,28 @@ def test_a_recording_without_reference_is_started_stopped_and_saved(arena, tmp_p
     assert load_dataset(path).provenance['motion'].endswith('as its positions show')
     node.signal(signal.SIGTERM)
     assert node.wait() == 0, node.output
+
+
+def test_of_two_equal_arms_the_configuration_names_the_one_whose_joint_states_come(arena):
+    """Nothing names the joints: the node's own description of the arm tells them, as in the other nodes."""
+    recorder, _, client = arena
+    told = []
+    client.node.create_subscription(String, 'recorder/robot_configuration', lambda m: told.append(m.data), LATCHED)
+    other = re.sub(r'"(upper|lower|tool|shoulder|elbow|flange)"', r'"other_\1"', TWO_LINKS)
+    other = other[other.index('<link name="other_upper">') : other.index('</robot>')]
+    description = client.node.create_publisher(String, 'robot_description', LATCHED)
+    description.publish(String(data=TWO_LINKS.replace('</robot>', f'{other}</robot>')))
+    states = client.node.create_publisher(JointState, 'joint_states', 10)
+    recorder()
+
+    def heard():
+        states.publish(JointState(name=['elbow', 'shoulder'], position=[0.0, 0.0]))
+        return bool(told)
+
+    wait_until(heard, 'the configuration')
+    content = yaml.safe_load(told[0])
+    assert content['joints'] == ['shoulder', 'elbow']
+    assert content['effort'] == {'shoulder': 'torque', 'elbow': 'torque'}
 
 
 def test_wrenches_are_recorded_beside(arena, tmp_path):

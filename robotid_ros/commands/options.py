@@ -26,6 +26,8 @@ from robotid_ros.model import STANDARD_GRAVITY, RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
 from robotid_ros.model.packaged import arm_file, config_file, packaged_arms
 from robotid_ros.model.robot_config import configured_arm
+from robotid_ros.model.urdf_tree import parse_urdf, read_urdf_text
+from robotid_ros.reading import refusing
 
 
 def add_robot_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -52,6 +54,20 @@ def load_config(options: argparse.Namespace) -> RobotConfig | None:
     return None if options.config is None else RobotConfig.from_yaml(config_file(options.config))
 
 
+def named_joints(options: argparse.Namespace) -> Collection[str]:
+    """Return the joints that options name, by which an arm is found among several in a bag; empty where none does."""
+    config = None if options.joints else load_config(options)
+    if config is not None or options.joints or options.robot is None:
+        return options.joints or (() if config is None else config.joints)
+    path = arm_file(options.robot)
+    with refusing(f"'{path}'", ModelError):
+        return read_dh_file(path).joint_names if _is_table(path) else parse_urdf(read_urdf_text(path)).joints
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix in ('.yaml', '.yml')
+
+
 def _gravity(table: Array, config: RobotConfig, path: Path, config_path: str) -> Array:
     """Return the gravity of a DH table and a configuration: that of the one that says something else than upright."""
     given, upright = np.array(config.gravity), np.array(STANDARD_GRAVITY)
@@ -70,7 +86,7 @@ def load_robot(options: argparse.Namespace, config: RobotConfig | None, along: C
     Of several arms it is the one with the joints ``along``.
     """
     path = arm_file(options.robot)
-    if path.suffix not in ('.yaml', '.yml'):
+    if not _is_table(path):
         return configured_arm(path, config, tip=options.tip or '', joints=options.joints or (), along=along)
     model = read_dh_file(path).robot_model()
     if options.tip or tuple(options.joints or model.joint_names) != model.joint_names:

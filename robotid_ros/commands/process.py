@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.options import add_processing_arguments, processing_settings
+from robotid_ros.commands.options import add_processing_arguments, named_joints, processing_settings
 from robotid_ros.commands.sources import configuration
 from robotid_ros.commands.terminal import progress_bar
 from robotid_ros.data import process_file, save_dataset
@@ -28,10 +28,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--joints', nargs='+', metavar='JOINT', default=(), help='joints to take; all by default')
     parser.add_argument('--out', default='dataset.npz', metavar='NPZ', help='default: dataset.npz')
     add_processing_arguments(parser)
+    parser.set_defaults(robot=None)
 
 
 def _run(options: argparse.Namespace) -> int:
-    context = read_context(options.recording, options.topic)
+    context = read_context(options.recording, options.topic, named_joints(options))
     config, whence = configuration(options, {Path(options.recording): context})
     joints = tuple(options.joints) or (config.joints if config is not None else ())
     settings = processing_settings(options, config, joints)

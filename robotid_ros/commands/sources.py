@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from robotid_ros.commands.options import load_robot, processing_settings
+from robotid_ros.commands.options import load_robot, named_joints, processing_settings
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.data.context import Context, read_context
 from robotid_ros.data.readers import recordings_in
@@ -65,13 +65,15 @@ def source_of(
     RobotIdError
         If nothing describes the arm, recordings contradict each other, or what they say cannot be used.
     """
-    contexts = {Path(path): read_context(path, options.topic) for path in recordings}
+    if result is not None:
+        options.joints = options.joints or list(result.joint_names)
+    named = named_joints(options)
+    contexts = {Path(path): read_context(path, options.topic, named) for path in recordings}
     told = dict(contexts)
     if result is not None:  # what the data of its identification say, which lie beside it
         place = Path(options.result)
         kept = (place if place.is_dir() else place.parent) / 'training_1.npz'
         told |= {kept: read_context(kept)} if kept.is_file() else {}
-        options.joints = options.joints or list(result.joint_names)
     along = {name for context in contexts.values() for name in context.joints}
     model, config, where, whence = arm_of(options, told, along)
     settings = processing_settings(options, config, model.joint_names)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.options import add_robot_arguments
+from robotid_ros.commands.options import add_robot_arguments, named_joints
 from robotid_ros.commands.sources import arm_of, expanded
 from robotid_ros.commands.terminal import save_yaml, text_table
 from robotid_ros.data.context import read_context
@@ -37,7 +37,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     recordings = expanded(options.recordings)
-    model, *_ = arm_of(options, {path: read_context(path) for path in recordings})
+    named = named_joints(options)
+    model, *_ = arm_of(options, {path: read_context(path, joints=named) for path in recordings})
     weighed = None if options.payload is None else _payload(options.payload)
     datasets = [
         read_wrench(path, model.joint_names, topic=options.wrench_topic, cutoff=options.cutoff) for path in recordings

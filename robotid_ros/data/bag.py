@@ -35,13 +35,15 @@ import numpy as np
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.messages import COMPLETE, CdrReader, JointStateBatch, JointStateDecoder, MessageChunk
 from robotid_ros.data.recording import Recording
-from robotid_ros.errors import DataError, MissingDependencyError
+from robotid_ros.errors import DataError, MissingDependencyError, RobotIdError
 from robotid_ros.files import file_hash
+from robotid_ros.model.urdf_tree import parse_urdf
 from robotid_ros.progress import Progress
-from robotid_ros.reading import read_yaml
+from robotid_ros.reading import read_yaml, refusing
 
 JOINT_STATE = 'sensor_msgs/msg/JointState'
 STRING = 'std_msgs/msg/String'
+DESCRIPTION = 'robot_description'
 TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
 METADATA = 'metadata.yaml'
 DATA_FILE = re.compile(r'\.(db3|mcap)(\.zstd)?$')
@@ -55,8 +57,9 @@ NUMBERS = {  # texts and doubles after the stamp of a message
 """Types whose numbers :meth:`Bag.numbers` reads."""
 
 MAGIC = b'\x89MCAP0\r\n'
-FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, DATA_END = 2, 3, 4, 5, 6, 15
+NONE, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, DATA_END = 0, 2, 3, 4, 5, 6, 15  # no record begins with a zero
 RECORD = struct.Struct('<BQ')  # opcode, length of the content
+LAST = struct.Struct('<BQQQI8s')  # the last record and what follows it: where the summary is, 0 without one; MAGIC
 MESSAGE_HEAD = struct.Struct('<HIqQ')  # before the data of a message: channel, sequence, log time, publish time
 LARGEST_CHUNK = 1 << 30  # [bytes]; a chunk with a larger size is damaged
 WINDOW = 1 << 20  # [bytes] of messages outside of chunks that are read at a time
@@ -88,19 +91,29 @@ class BagFile:
         file = cls(path)
         with _reading(path):
             whole = file._with_journal() if path.suffix == '.db3' else path
-            file._reader = _library('rosbags.rosbag2', 'read and write bags').Reader(whole)
+            reader = _library('rosbags.rosbag2', 'read and write bags').Reader(whole)
             try:
-                file._reader.open()  # it counts all messages, once is enough
-                cdr = [each for each in file._reader.connections if each.ext.serialization_format == 'cdr']
-                file.topics = {each.topic: each.msgtype for each in cdr if each.msgcount}
+                if path.suffix != '.mcap' or file._has_summary():  # without one, it would go through all records
+                    reader.open()  # it counts all messages, once is enough
+                    cdr = [each for each in reader.connections if each.ext.serialization_format == 'cdr']
+                    file.topics = {each.topic: each.msgtype for each in cdr if each.msgcount}
+                    file._reader = reader
             except Exception:
                 if path.suffix != '.mcap':
                     raise
-                file._reader, file.complete = None, False
+                file.complete = False
         if file._reader is None:  # what is whole can be read nonetheless
             for _ in file.messages(()):
                 pass
         return file
+
+    def _has_summary(self) -> bool:
+        """Return whether a file of MCAP ends with a summary; find out whether it ends at all."""
+        with open(self.path, 'rb') as stream:
+            stream.seek(max(0, self.path.stat().st_size - LAST.size))
+            last = stream.read()
+        self.complete = len(last) == LAST.size and last.endswith(MAGIC)
+        return self.complete and LAST.unpack(last)[2] != 0
 
     def messages(self, topics: Collection[str]) -> Iterator[Block]:
         """Yield the messages of some topics, block by block."""
@@ -154,9 +167,9 @@ class BagFile:
                 head = stream.read(RECORD.size)
                 opcode, length = RECORD.unpack(head) if len(head) == RECORD.size else (0, size)
                 end = at + RECORD.size + length
-                if end > size:
+                if end > size or opcode == NONE:
                     self.faults['cut_off_bytes'] = size - at
-                if end > size or opcode in (DATA_END, FOOTER):
+                if end > size or opcode in (NONE, DATA_END, FOOTER):
                     break
                 block = b''
                 if opcode == CHUNK:
@@ -208,7 +221,7 @@ class BagFile:
         while at + RECORD.size <= len(block):
             opcode, length = RECORD.unpack_from(block, at)
             start, end = at + RECORD.size, at + RECORD.size + length
-            if end > len(block) or opcode in (CHUNK, DATA_END, FOOTER):
+            if end > len(block) or opcode in (NONE, CHUNK, DATA_END, FOOTER):
                 break
             if opcode == MESSAGE and length >= MESSAGE_HEAD.size:
                 channel, _, arrival, _ = MESSAGE_HEAD.unpack_from(block, start)
@@ -334,19 +347,18 @@ class Bag:
                 found[name] = found.get(name, 0) + count
         return found
 
-    def choose(self, topic: str | None, kind: str = JOINT_STATE, remedy: str = '') -> str:
+    def choose(self, topic: str | None, kind: str = JOINT_STATE, remedy: str = '', joints: Collection[str] = ()) -> str:
         """Return the topic of a type to be read; refuse a bag with none, or with several where none is given.
 
-        Of several with joint states, such as a gripper's, it is the one with efforts of the most joints.
+        Of several with joint states, such as a gripper's, it is the one with efforts of the most of the ``joints``;
+        where none are given, of those in the description nearest to each, or of all.
         """
         names = self.of_type(kind.replace('/msg/', '/'))
         if not names:
             cut = '' if self.complete else '; it has no end, and what is whole holds none'
             raise DataError(f'{self.path}: expected a topic of {kind}, the bag has none{cut}{remedy}')
         if topic is None:
-            short = [name for name in names if name.rsplit('/', 1)[-1] == 'joint_states'] or names
-            if len(short) > 1 and kind == JOINT_STATE:
-                short = self._with_most_efforts(short)
+            short = self._with_most_joints(names, joints) if kind == JOINT_STATE and len(names) > 1 else names
             if len(short) != 1:
                 raise DataError(f'{self.path}: say which topic to read; {kind} is on: {_listed(names)}')
             topic = short[0]
@@ -354,14 +366,27 @@ class Bag:
             raise DataError(f"{self.path}: topic '{topic}' has no {kind}; there are: {_listed(names)}")
         return topic
 
-    def _with_most_efforts(self, topics: Sequence[str]) -> list[str]:
-        """Return those of some topics whose first messages have efforts of the most joints."""
-        count = dict.fromkeys(topics, 0)
-        for name, chunk in self.firsts(topics).items():
+    def _with_most_joints(self, topics: Sequence[str], joints: Collection[str]) -> list[str]:
+        """Return those of some topics whose first messages have efforts, or else positions, of the most joints.
+
+        One that is called joint_states, as is usual, is taken before others if it has any of them.
+        """
+        described = {name: '' if joints else self.beside(name, DESCRIPTION, STRING) for name in topics}
+        firsts = self.firsts({*topics, *described.values()} - {''})
+        count = dict.fromkeys(topics, (0, 0))
+        for name in firsts.keys() & count:
             decoder = JointStateDecoder()
-            decoder.decode_block(chunk.payload, chunk.lengths)
-            count[name] = max((len(each.names) for each in decoder.layouts if each.offsets[2] >= 0), default=0)
-        return [name for name in topics if count[name] == max(count.values())]
+            decoder.decode_block(firsts[name].payload, firsts[name].lengths)
+            told = firsts.get(described[name])
+            wanted = joints or (() if told is None else _described_joints(told.messages()[0]))
+            found = [
+                (sum(not wanted or joint in wanted for joint in each.names), each.offsets[2] >= 0)
+                for each in decoder.layouts
+            ]
+            count[name] = max(((own if effort else 0, own) for own, effort in found), default=(0, 0))
+        usual = [name for name in topics if name.rpartition('/')[2] == 'joint_states']
+        some = [name for name in usual if count[name][1]] or [name for name in topics if count[name][1]] or usual
+        return [name for name in some if count[name] == max(count[each] for each in some)] or list(topics)
 
     def firsts(self, topics: Collection[str]) -> dict[str, MessageChunk]:
         """Return the first messages of each topic, which latched topics have at the beginning, and read no further."""
@@ -448,6 +473,13 @@ class Bag:
         return target
 
 
+def _described_joints(message: bytes) -> Collection[str]:
+    """Return the joints of a description that can be read; what is wrong with another is said where it is used."""
+    with suppress(RobotIdError), refusing(DESCRIPTION, DataError):
+        return parse_urdf(CdrReader(message).string()).joints
+    return ()
+
+
 def is_bag(path: str | Path) -> bool:
     """Return whether a path looks like a bag: a folder, its ``metadata.yaml``, or one of its data files."""
     path = Path(path)
@@ -460,14 +492,14 @@ def is_bag_folder(folder: Path) -> bool:
 
 
 def read_bag(path: str | Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
-    """Read the joint states of a bag, from the only topic that has some or the one given.
+    """Read the joint states of a bag, from the topic that is given or :meth:`Bag.choose` finds.
 
     Without joints, those of the message with the most joints among the first ones are taken. Times are the header
     stamps (those of the bag where no header has one), from the first. Raises a DataError if it is no readable bag, or
     the topic or a joint is not in it.
     """
     bag = Bag.open(path)
-    chosen = bag.choose(topic)
+    chosen = bag.choose(topic, joints=joints or ())
     decoder = JointStateDecoder(joints=tuple(joints or ()))
     batches, arrivals = [], []
     for chunk in (chunks[chosen] for chunks in bag.messages([chosen])):

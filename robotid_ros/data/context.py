@@ -10,7 +10,7 @@
 
 """What a recording says about itself: the arm, the meaning of its signals, the motion that was planned."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from robotid_ros import __version__
-from robotid_ros.data.bag import STRING, Bag, is_bag
+from robotid_ros.data.bag import DESCRIPTION, STRING, Bag, is_bag
 from robotid_ros.data.messages import CdrReader, JointStateDecoder
 from robotid_ros.data.reference import PeriodicReference, decode_reference
 from robotid_ros.data.storage import stored_context
@@ -29,7 +29,6 @@ from robotid_ros.reading import parse_yaml, refusing
 SCHEMAS = {'robot_configuration': 'robotid_ros/robot_configuration', 'plan': 'robotid_ros/plan'}
 """Topics, by the end of their names, on which std_msgs/String holds YAML, and the schema it names."""
 VERSION = 1
-DESCRIPTION = 'robot_description'
 _HEADER = 100_000  # longest first line of a CSV file
 
 
@@ -84,16 +83,17 @@ def message_text(schema: str, content: Mapping[str, Any]) -> str:
     return str(yaml.safe_dump({**head, **content}, sort_keys=False, default_flow_style=None, width=110))
 
 
-def read_context(path: str | Path, topic: str | None = None) -> Context:
+def read_context(path: str | Path, topic: str | None = None, joints: Collection[str] = ()) -> Context:
     """Return what a recording or a dataset says about itself.
 
-    Of several arms in a bag, the one in the namespace of the joint states ``topic`` counts. Raises a DataError where
-    the file cannot be read, or says something that cannot be understood.
+    Of several arms in a bag, the one in the namespace of the joint states ``topic`` counts, or of those that
+    :meth:`Bag.choose` finds for the ``joints``. Raises a DataError where the file cannot be read, or says something
+    that cannot be understood.
     """
     if not is_bag(path):
         return _of_file(Path(path))
     bag = Bag.open(path)
-    states = bag.choose(topic)
+    states = bag.choose(topic, joints=joints)
     found = {part: bag.beside(states, part, STRING) for part in (DESCRIPTION, *SCHEMAS)}
     announced = bag.reference_topic(states)
     firsts = bag.firsts({*found.values(), announced, states} - {''})
@@ -110,7 +110,7 @@ def read_context(path: str | Path, topic: str | None = None) -> Context:
         description=values.get(DESCRIPTION, ''),
         robot=values.get('robot_configuration', {}),
         plan=values.get('plan', {}),
-        topics={part: found[part] for part in values},
+        topics={'joint_states': states, **{part: found[part] for part in values}},
         reference=decode_reference(firsts[announced].messages()[0]) if announced in firsts else None,
         joints=decoder.joints,
     )

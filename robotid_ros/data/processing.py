@@ -277,7 +277,7 @@ def process_file(
             dataset, why_not = None, f'does not follow its reference: {cause}'
         if dataset is not None:
             effort = tuple(settings.effort.get(joint, 'unknown') for joint in dataset.joint_names)
-            dataset = replace(dataset, context=read_context(path, topic).to_dict(), effort=effort)
+            dataset = replace(dataset, context=read_context(path, topic, settings.joints).to_dict(), effort=effort)
             return dataset, summarize(dataset)
     dataset = process_recording(read_recording(path, topic, settings.joints or None), settings)
     if why_not:

@@ -24,7 +24,7 @@ from robotid_ros.data.context import read_context
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.storage import load_recording
 from robotid_ros.errors import DataError
-from robotid_ros.files import file_hash
+from robotid_ros.files import file_hash, require_text
 from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
 
@@ -142,7 +142,7 @@ def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[
         if path.is_dir() and (path / 'messages.log').is_file():
             raise DataError(f'{path}: recorded before recordings were bags; process it with the version that wrote it')
         if is_bag(path):
-            return replace(read_bag(path, topic, joints), context=read_context(path, topic).to_dict())
+            return replace(read_bag(path, topic, joints), context=read_context(path, topic, joints or ()).to_dict())
         if topic is not None:
             raise DataError(f"{path} has no topics; leave the topic '{topic}' out")
         if path.suffix == '.npz':
@@ -177,6 +177,8 @@ def below(folder: Path, seen: set[Path]) -> Iterator[Path]:
             continue
         if identified and KEPT.fullmatch(path.name):
             continue
+        if path.is_dir() or path.suffix in SUFFIXES:
+            require_text(str(path))
         if path.is_dir():
             if is_bag_folder(path):
                 yield path

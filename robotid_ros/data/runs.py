@@ -26,6 +26,7 @@ from robotid_ros.signals.filtering import choose_cutoff, guarded_smoothing, sett
 
 _LARGEST_SCATTER = 0.2  # of a joint's motion; arms repeat to a thousandth, with a wrong period it is above a half
 MOST_BINS = 50_000  # some hundred bytes each
+MOST_EVENED = 20_000_000  # even samples of a recording that has few: five hours at 1 kHz
 
 
 class NoUsablePeriodError(DataError):
@@ -206,6 +207,12 @@ def filtered_dataset(
     """
     if not step > 0.0:
         raise DataError(f'expected samples with increasing times, got {len(time)} samples')
+    span = float(time.max() - time.min())
+    if span > step * max(MOST_EVENED, 20 * len(time)):
+        raise DataError(
+            f'expected samples at an even rate, got {len(time)} in {span:.4g} s, most of them {step:.3g} s apart: '
+            'they arrived in bursts, or there are pauses; let stamps say when each was measured, and cut pauses out'
+        )
     longest = max(_runs(time, breaks, np.inf), key=lambda run: run.stop - run.start)
     grid, (even_position,) = _even(time[longest], (position[longest],), step)
     rate = (len(grid) - 1) / float(grid[-1] - grid[0])  # stamps may be rounded: their median step is not the mean

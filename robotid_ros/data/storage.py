@@ -84,9 +84,13 @@ def stored_context(path: str | Path) -> dict[str, Any]:
     """Return what an npz file keeps of the context of its recording, and its joints."""
     with refusing(str(path), DataError), _opened(path) as archive:
         header = json.loads(str(archive['header']))
-        found = header.get('context', {})
-        known = {name: kind(found[name]) for name, kind in _CONTEXT.items() if name in found}
-        return {**known, 'joints': tuple(map(str, header.get('joint_names', ())))}
+        return {**_context(header), 'joints': tuple(map(str, header.get('joint_names', ())))}
+
+
+def _context(header: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a header holds of the context, by its types."""
+    found = dict(header.get('context', {}))
+    return {name: kind(found[name]) for name, kind in _CONTEXT.items() if name in found}
 
 
 def is_dataset(path: str | Path) -> bool:
@@ -138,4 +142,5 @@ def _load(path: str | Path, kind: type) -> tuple[dict[str, Any], dict[str, Any]]
 def _built(kind: type[Stored], header: dict[str, Any], arrays: dict[str, Any]) -> Stored:
     values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in header.items()}
     del values['kind']
+    values |= {'context': _context(header), 'provenance': dict(header.get('provenance', {}))}
     return kind(**values, **arrays)

@@ -214,7 +214,7 @@ def average_bag(
     if not is_bag(path):
         return None
     bag = Bag.open(path)
-    topic = bag.choose(topic)
+    topic = bag.choose(topic, joints=settings.joints)
     announced = bag.reference_topic(topic)
     if not announced:
         return None

@@ -22,6 +22,7 @@ from robotid_ros.friction import friction_model
 from robotid_ros.identification.information import Rows, reweighted, solve, solved
 from robotid_ros.identification.judge import GROUPS, groups
 from robotid_ros.identification.prior import is_placeholder
+from robotid_ros.identification.reciprocity import mutual_factors
 from robotid_ros.identification.samples import ENOUGH, joint_columns
 from robotid_ros.identification.terms import PLAIN, Terms
 from robotid_ros.identification.verdict import STILL, moved
@@ -44,6 +45,7 @@ _OFF, _WRONG, _FAR = 3.0, 5.0, 10.0
 """Factors: what is off by more than errors are; what contradicts a description in the mean of all joints, or a speed
 limit; an order of magnitude, by which constants differ from motor to motor, and errors of masses, or efforts and their
 limits, do not. The masses of a single link may be anything, but not two orders of magnitude off."""
+_LARGE = 0.1  # of an effort that is not friction: what is missed by less is of use as it is
 _SLIGHT = 0.02  # of the mean power by which friction drives a joint, or of the samples at an extreme: noise makes less
 _EXTREME, _BESIDE = 0.01, 0.05  # of the range, from its end: resampling blurs a clipped value by less than the first
 
@@ -92,13 +94,18 @@ def require_radians(datasets: Sequence[Dataset], model: RobotModel) -> None:
 
 
 def held_joints(model: RobotModel) -> tuple[str, ...]:
-    """Return the joints of the description that the model holds at zero although they carry a part of the arm."""
+    """Return the joints of the description that the model holds at zero although they carry it or a part of it."""
     if model.source is None:
         return ()
+    joints = [joint for below in parse_urdf(model.source).children.values() for joint in below]
+    parents = {joint.child: joint.parent for joint in joints}
     carried = {link.name for links in model.attached for link in links}
+    link = parents.get(model.link_names[0])
+    while link is not None:
+        carried.add(link)
+        link = parents.get(link)
     return tuple(
         joint.name
-        for joints in parse_urdf(model.source).children.values()
         for joint in joints
         if joint.kind in MOVING and joint.name not in model.joint_names and joint.child in carried
     )
@@ -107,8 +114,8 @@ def held_joints(model: RobotModel) -> tuple[str, ...]:
 def require_held(joints: Sequence[str], position: Array, model: RobotModel) -> tuple[str, ...]:
     """Refuse motion of joints that the model holds at zero; return a note for each that stands elsewhere.
 
-    The inertia and the gravity of what such a joint moves act on all joints before it, which the model of a
-    subset of the joints has no parameters for.
+    The inertia and the gravity of what such a joint moves act on all joints before it, and its acceleration and tilt
+    on all behind it, which the model of a subset of the joints has no parameters for.
 
     Parameters
     ----------
@@ -183,6 +190,9 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
       the configuration calls them; where a model of bodies explains them, other masses are as good a cause;
     - else, what is off in single joints is noted.
 
+    Without any mass of the description, the efforts of joints that act on each other tell whether they are in one unit
+    (:mod:`robotid_ros.identification.reciprocity`), whatever is said of them.
+
     Parameters
     ----------
     datasets : sequence of Dataset
@@ -198,18 +208,19 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
             f'the measured torque is {np.median(share):.2g} times the effort limits of the description: expected N m; '
             'is it in mN m?'
         )
+    mixed = beyond or _mixed_units(datasets, model)
     if is_placeholder(model):
         told = (
             f"; their root mean square is at most {100.0 * share.max():.2g} % of a joint's limit" if len(share) else ''
         )
-        return Size(beyond, '', () if stated else (_UNSTATED + told,))
+        return Size(mixed, '', () if stated else (_UNSTATED + told,))
     beside = _beside_prior(datasets, model)
     if _weightless(datasets, model, *beside):
         return Size(_NO_GRAVITY, '', ())
     factors = prior_factors(*beside)
     known = np.abs(factors[np.isfinite(factors)])
     if not len(known):
-        return Size(beyond, '', ())
+        return Size(mixed, '', ())
     cause = ''
     if known.max() > _FAR * known.min():
         cause = (
@@ -228,7 +239,26 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
             f'description need: they may be {what}; {_SAY}'
         )
         return Size(doubt, cause, ())
-    return Size(beyond, cause, check_motor_side(factors, model.joint_names))
+    return Size(mixed, cause, check_motor_side(factors, model.joint_names))
+
+
+def _mixed_units(datasets: Sequence[Dataset], model: RobotModel) -> str:
+    """Return that bodies explain the efforts of the joints with a factor for each only, or nothing."""
+    q, dq, ddq, torque = (_thinned(datasets, model, name) for name in ('q', 'dq', 'ddq', 'tau_filtered'))
+    turns = model.drives.T
+    found = mutual_factors(model.at_motors(), q @ turns, dq @ turns, ddq @ turns, torque @ np.linalg.inv(model.drives))
+    gain = (found.plain + 1e-300) / (found.fitted + 1e-300)
+    worst = int(np.argmax(gain * (found.plain > _LARGE)))
+    if found.plain[worst] < _LARGE or gain[worst] < _OFF or gain.min() < 0.95:  # right factors make no joint worse
+        return ''
+    missed = 100.0 * np.array([found.plain[worst], found.fitted[worst]])
+    listed = ', '.join(f'{name} {k:.2g}' for name, k in zip(model.joint_names, found.factors, strict=True))
+    return (
+        f'the efforts of the joints are not torques in one unit: bodies of any masses miss {missed[0]:.2g} % of what '
+        f'is not friction in that of {model.joint_names[worst]}, and {missed[1]:.2g} % with a factor for each joint '
+        f'that acts on another ({listed}): they may be currents, or torques of motors before their gears, or a '
+        f'constant is wrong; {_SAY}'
+    )
 
 
 def _share_of_efforts(datasets: Sequence[Dataset], model: RobotModel) -> Array:

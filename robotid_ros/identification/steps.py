@@ -261,7 +261,7 @@ def conclude(
     usable, reason = overall(
         verdicts,
         metrics[judge],
-        data.setup.obstacle or size.doubt or doubt or _no_numbers(fit, samples),
+        '; '.join(filter(None, (data.setup.obstacle, size.doubt))) or doubt or _no_numbers(fit, samples),
         [base.names[k] for k in still_open],
         base=len(base.names),
         judged_by=judge,

@@ -79,7 +79,7 @@ def parse_urdf(text: str) -> UrdfTree:
     """Return the tree of a URDF's text; refuse what is no XML, no URDF, no single tree, or lacks a number."""
     try:
         robot = ElementTree.fromstring(text.encode('utf-8'))
-    except ElementTree.ParseError as cause:
+    except (ElementTree.ParseError, LookupError, ValueError) as cause:  # the latter of an encoding in its first line
         raise ModelError(f'the URDF is not well-formed XML: {cause}') from cause
     if robot.tag != 'robot':
         raise ModelError(f'the URDF must have <robot> at its root; it has <{robot.tag}>')

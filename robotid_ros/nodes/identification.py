@@ -255,7 +255,7 @@ class IdentificationNode(Node):
                 else:
                     estimate = session.add(key, data, config)
                     self._periods, self._run = data.periods, key
-                    self._seeds |= read_context(path).seeds
+                    self._seeds |= read_context(path, joints=session.model.joint_names).seeds
                 self.get_logger().info(f'{path} is taken; ~/clear forgets it')
             except (RobotIdError, OSError) as cause:  # it may be gone by now
                 self._leave_out(key, str(cause))

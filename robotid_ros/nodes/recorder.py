@@ -41,8 +41,9 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset, ProcessingSettings, process_file, save_dataset
+from robotid_ros.data.bag import DESCRIPTION
 from robotid_ros.data.bag_writer import writing_library
-from robotid_ros.data.context import DESCRIPTION, SCHEMAS, message_text
+from robotid_ros.data.context import SCHEMAS, message_text
 from robotid_ros.data.messages import FAULTS
 from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.runs import thinned
