@@ -584,6 +584,22 @@ def test_an_arm_whose_readings_come_ever_later_is_stopped_from_where_it_is(mode,
 
 
 @pytest.mark.parametrize('mode', sorted(MODES))
+def test_an_arm_whose_readings_come_late_is_not_thought_to_miss_its_stop(mode):
+    """It was stopped six times, each time a little elsewhere, and rested 3 s after the first stop."""
+    kept = []
+
+    def change(position, velocity, clock):
+        kept.append((position, velocity, None))
+        return (*kept[int(len(kept) / 1.6)], clock)
+
+    run = loop(mode, shown=lies(change, MOMENT + 1.0)).run()
+    assert run.supervisor.stops == 1
+    assert run.supervisor.state is State.RESTED
+    assert run.last_motion() < run.stopped_at + 1.1
+    assert_within_limits(run, run.stopped_at)
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
 def test_a_node_that_was_starved_stops_the_arm_from_where_it_is(mode):
     """It finds the joint states of most of a second at once; what is older than its patience is no later for it."""
     for moment in MOMENT + np.array([0.0, 0.4, 0.8, 1.2]):
