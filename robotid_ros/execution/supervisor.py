@@ -156,6 +156,7 @@ class Supervisor:
         self._stops: list[StopPlan] = []
         self._sent = self._sent_now = self._first_sent = np.inf
         self._still_since = np.inf
+        self._followed = False
         self.breaks = ''
 
     # -- what comes in ------------------------------------------------------------------------------
@@ -311,15 +312,20 @@ class Supervisor:
         self._still_since = np.inf
         if now - self._sent_now < _REPEAT:
             return []
-        # On its path, the arm has missed the stop. Elsewhere, a joint that only seems to move would be led on and on.
+        # On its path, the arm has missed the stop. Elsewhere something else moves it, or only seems to: it would be led
+        # after that, on and on.
         missed = self.following.path_place() is not None
+        if self._followed and not missed:
+            return []
         belief = self.following.belief
         told = missed and not belief.alone
         speed = np.abs(belief.motion.velocity) if told else belief.shown_speed
         speed = np.where(belief.lying, 0.0, speed)  # what lies shows another joint's motion, perhaps
         if not self._moves_on(time, speed) or self._may_be_late(speed):
             return []
-        return self._stop_orders(time, now, if_kept=not missed)
+        orders = self._stop_orders(time, now, if_kept=not missed)
+        self._followed = self._followed or (bool(orders) and not missed)
+        return orders
 
     def _rest_seen(self, since: float) -> bool:
         return bool(self.following.belief.resting(since))
@@ -424,6 +430,8 @@ class Supervisor:
             starts = [
                 self._gone_on(along, motion, seen, ref, straight) for ref, straight in zip(led, starts, strict=True)
             ]
+            if not along.all() and np.abs(motion.position - seen.position).max() <= self.config.path_distance:
+                starts.append(led[1])  # a controller whose time stands still goes on from there
         leads = [self._led(order.window, time - order.shift + np.sort(steps)) for order in self._leading]
         unlike = [float(np.abs(led[0].position - starts[1].position).max()) for led in leads]
         for k in {len(leads) - 1: None, int(np.argmin(unlike)): None}:  # the last one may have been lost
