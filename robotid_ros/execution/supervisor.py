@@ -415,6 +415,7 @@ class Supervisor:
         steps = [part * latency for part in (0.5, 0.0, 1.0)]
         starts = [motion.after(min(age, GOES_ON) + step) for step in steps]
         path = None
+        stands: list[JointMotion] = []
         if near is not None:
             seen, window = following.reference(time - age - near), self._leading[-1].window
             led = self._led(window, time - near + np.array(steps))
@@ -431,12 +432,13 @@ class Supervisor:
                 self._gone_on(along, motion, seen, ref, straight) for ref, straight in zip(led, starts, strict=True)
             ]
             if not along.all() and np.abs(motion.position - seen.position).max() <= self.config.path_distance:
-                starts.append(led[1])  # a controller whose time stands still goes on from there
+                stands = [led[1]]
         leads = [self._led(order.window, time - order.shift + np.sort(steps)) for order in self._leading]
         unlike = [float(np.abs(led[0].position - starts[1].position).max()) for led in leads]
         for k in {len(leads) - 1: None, int(np.argmin(unlike)): None}:  # the last one may have been lost
             if unlike[k] < 2.0 * self.config.tracking_tolerance:
                 starts += leads[k]
+        starts += stands  # a controller whose time stands still goes on from there
         if self._stop is not None:  # the one before may be on its way
             starts += self._stop.ways(max(time - self._sent, 0.0))
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
