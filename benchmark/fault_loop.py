@@ -82,6 +82,7 @@ class Loop:
         self.stopped_at, self.rested_at, self.took = np.inf, np.inf, []
         self._waiting = []
         self.now, self.dead, self._scaling = -0.5, False, self.controller.speed_scaling
+        self.passed = []
 
     @property
     def clock(self):
@@ -173,6 +174,7 @@ class Loop:
             self._scaling = self.controller.speed_scaling
             self.arrivals.append(self.now)
         self.track.append((self.now, *self.position))
+        self.passed.append(STEP * min(self._scaling, 1.0))
 
     def _move_plant(self):
         plant = self.parts.plant
@@ -194,6 +196,11 @@ class Loop:
     def last_stop(self):
         """When the last stop was sent [s]: what was lost before could be seen then."""
         return max((now for now, order in self.orders if order.stop), default=np.inf)
+
+    def controller_time(self, since, until):
+        """Time of the controller between two moments [s]: where its time is stretched, or stands still, so do stops."""
+        moments = np.array([row[0] for row in self.track])
+        return float(np.array(self.passed)[(moments > since) & (moments <= until)].sum())
 
     @property
     def stop(self):

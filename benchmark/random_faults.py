@@ -647,8 +647,8 @@ def _wrong(loop: Loop, outcome: Outcome, last: float) -> str:
         end = plan.reference.evaluate([plan.reference.duration])[0][0]
         away = float(np.abs(loop.position - end).max())
         return '' if away < 0.25 else f'success was claimed {away:.2f} off the end'
-    braked = last - max(loop.last_stop, outcome.fault.until)
-    if braked * min(loop.controller.speed_scaling or 1.0, 1.0) > 1.3:  # stretched time stretches a stop
+    braked = loop.controller_time(max(loop.last_stop, outcome.fault.until), last)
+    if braked > 1.3:
         return f'rest {braked:.2f} s after the last stop'
     if outcome.acceleration > 1.1:
         return f'acceleration {outcome.acceleration:.2f} times its limit'

@@ -19,7 +19,7 @@ from execution_loop import BLEND_PLAN, CHECK, EPOCH, MODEL, PLAN, STEP, Loop, St
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmark.faults import arm
+from benchmark.faults import arm, random_faults
 from benchmark.random_faults import draw, run_fault
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import ExcitationError
@@ -254,6 +254,30 @@ def test_a_joint_that_lies_and_seems_to_move_on_is_stopped_once(mode, speed):
     assert run.supervisor.stops == 1
     assert run.last_motion() < MOMENT + 1.0
     assert_within_limits(run, MOMENT)
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_an_arm_that_is_pushed_is_not_led_on_after_it(mode):
+    """Five stops were sent from where it was pushed to; one in the bench led it to its limit."""
+    pushing = []
+
+    def pushed(position):
+        if pushing:
+            ago = min(pushing[0].now - MOMENT, 4.0)
+            position = position + 0.8 * np.sin(np.pi * ago / 4.0) ** 2 * np.eye(3)[0]
+        return position
+
+    run = loop(mode, fault=pushing.append, at=MOMENT, blocked=pushed).run()
+    goals = [order.window.position[-1] for _, order in run.orders if order.stop]
+    assert len(goals) <= 2
+    assert np.abs(goals[-1] - goals[0]).max() < 0.5
+
+
+def test_a_controller_whose_time_stood_still_is_stopped_from_where_it_goes_on():
+    """The arm rests there, but its controller begins at the speed of its path: 1.14 of the acceleration limit."""
+    (outcome,) = random_faults(1, 3331)
+    assert outcome.fault.name == 'speed scaling, and back'
+    assert outcome.acceleration < 1.0
 
 
 @pytest.mark.parametrize('mode', sorted(MODES))
@@ -580,6 +604,22 @@ def test_an_arm_whose_readings_come_ever_later_is_stopped_from_where_it_is(mode,
 
     run = loop(mode, shown=lies(change, 0.0)).run()
     assert np.isfinite(run.stopped_at)
+    assert_within_limits(run, run.stopped_at)
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_an_arm_whose_readings_come_late_is_not_thought_to_miss_its_stop(mode):
+    """It was stopped six times, each time a little elsewhere, and rested 3 s after the first stop."""
+    kept = []
+
+    def change(position, velocity, clock):
+        kept.append((position, velocity, None))
+        return (*kept[int(len(kept) / 1.6)], clock)
+
+    run = loop(mode, shown=lies(change, MOMENT + 1.0)).run()
+    assert run.supervisor.stops == 1
+    assert run.supervisor.state is State.RESTED
+    assert run.last_motion() < run.stopped_at + 1.1
     assert_within_limits(run, run.stopped_at)
 
 

@@ -14,7 +14,7 @@ else decides on a stop.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -36,6 +36,8 @@ _REPEAT = 0.3
 """Least time between two stops, so that the one before can show [s]."""
 _SLACK, _SLACK_RELATIVE, _SLACK_TIME = 0.15, 0.2, 0.05
 """How much faster than its stop an arm may be [rad/s or m/s, a part of it], and how much later [s]."""
+_LATE, _LATE_STEP = 1.0, 0.005
+"""How far back readings that come late may show the path, and in which steps it is looked at [s]."""
 _OVERDUE = 0.1
 """How long after the end of a stop an arm may still move [s]."""
 _RESTING_SPEED = 0.05
@@ -151,9 +153,10 @@ class Supervisor:
         self._looked: float | None = None
         self._excused = False
         self._stop: StopPlan | None = None
+        self._stops: list[StopPlan] = []
         self._sent = self._sent_now = self._first_sent = np.inf
-        self.stops = 0
         self._still_since = np.inf
+        self._followed = False
         self.breaks = ''
 
     # -- what comes in ------------------------------------------------------------------------------
@@ -202,6 +205,11 @@ class Supervisor:
         """Take in why the arm has to be stopped, seen by anybody; the first reason counts."""
         if self.state is State.RUNNING and self._problem is None:
             self._problem = problem, fault
+
+    @property
+    def stops(self) -> int:
+        """How many stops were sent."""
+        return len(self._stops)
 
     @property
     def _leads_until(self) -> float:
@@ -304,13 +312,20 @@ class Supervisor:
         self._still_since = np.inf
         if now - self._sent_now < _REPEAT:
             return []
-        # On its path, the arm has missed the stop. Elsewhere, a joint that only seems to move would be led on and on.
+        # On its path, the arm has missed the stop. Elsewhere something else moves it, or only seems to: it would be led
+        # after that, on and on.
         missed = self.following.path_place() is not None
+        if self._followed and not missed:
+            return []
         belief = self.following.belief
         told = missed and not belief.alone
-        if not self._moves_on(time, np.abs(belief.motion.velocity) if told else belief.shown_speed):
+        speed = np.abs(belief.motion.velocity) if told else belief.shown_speed
+        speed = np.where(belief.lying, 0.0, speed)  # what lies shows another joint's motion, perhaps
+        if not self._moves_on(time, speed) or self._may_be_late(speed):
             return []
-        return self._stop_orders(time, now, if_kept=not missed)
+        orders = self._stop_orders(time, now, if_kept=not missed)
+        self._followed = self._followed or (bool(orders) and not missed)
+        return orders
 
     def _rest_seen(self, since: float) -> bool:
         return bool(self.following.belief.resting(since))
@@ -328,7 +343,6 @@ class Supervisor:
         belief = self.following.belief
         if self._stop is None or self.stops >= _MOST_STOPS or not belief.sound or belief.place_time <= self._sent:
             return False
-        speed = np.where(belief.lying, 0.0, speed)  # another joint's motion, perhaps
         move = self._stop.move
         sent_ago = min(belief.place_time, time) - self._sent
         ago = sent_ago - self._latency - _SLACK_TIME
@@ -338,6 +352,28 @@ class Supervisor:
             return False
         planned = self._stop.fastest(np.minimum(np.linspace(ago, sent_ago, 4), move.duration))  # it began in between
         return bool((speed > _SLACK + (1.0 + _SLACK_RELATIVE) * planned).any())
+
+    def _may_be_late(self, speed: Array) -> bool:
+        """Return whether the arm is shown where it was led until now, and no faster than there.
+
+        It may have obeyed then, and its readings come late. An arm that has missed its stop is soon beyond all that.
+        """
+        reference, belief, last = self.plan.reference, self.following.belief, self._leading[-1]
+        left = min(self._sent + self._latency - last.shift, last.window.until)
+        times = np.arange(left - _LATE, left, _LATE_STEP)
+        places, speeds, _ = reference.evaluate(np.clip(times, 0.0, reference.duration))
+        lows, highs, fastest = [places], [places], [np.abs(speeds)]
+        for stop in self._stops:
+            times = np.arange(0.0, stop.move.duration, _LATE_STEP)
+            ways = [replace(stop.move, start=start).evaluate(times) for start in stop.starts]
+            positions, velocities = (np.array([way[k] for way in ways]) for k in range(2))
+            lows.append(positions.min(axis=0))
+            highs.append(positions.max(axis=0))
+            fastest.append(np.abs(velocities).max(axis=0))
+        position, near = belief.motion.position, self.config.path_distance
+        there = (position >= np.vstack(lows) - near) & (position <= np.vstack(highs) + near)
+        there = (there | belief.lying) & (speed <= _SLACK + (1.0 + _SLACK_RELATIVE) * np.vstack(fastest))
+        return bool(there.all(axis=1).any())
 
     def _stop_orders(self, time: float, now: float, *, if_kept: bool = False) -> list[Order]:
         """Plan a stop for when it reaches the controller, again where planning it took too long.
@@ -355,7 +391,7 @@ class Supervisor:
             return []
         self._stop, self._sent, self._sent_now = plan, time, began
         self._first_sent = min(self._first_sent, time)
-        self.stops += 1
+        self._stops.append(plan)
         self.breaks = plan.breaks
         goal = plan.move.goal[None]
         still = np.zeros_like(goal)
@@ -379,6 +415,7 @@ class Supervisor:
         steps = [part * latency for part in (0.5, 0.0, 1.0)]
         starts = [motion.after(min(age, GOES_ON) + step) for step in steps]
         path = None
+        stands: list[JointMotion] = []
         if near is not None:
             seen, window = following.reference(time - age - near), self._leading[-1].window
             led = self._led(window, time - near + np.array(steps))
@@ -394,11 +431,14 @@ class Supervisor:
             starts = [
                 self._gone_on(along, motion, seen, ref, straight) for ref, straight in zip(led, starts, strict=True)
             ]
+            if not along.all() and np.abs(motion.position - seen.position).max() <= self.config.path_distance:
+                stands = [led[1]]
         leads = [self._led(order.window, time - order.shift + np.sort(steps)) for order in self._leading]
         unlike = [float(np.abs(led[0].position - starts[1].position).max()) for led in leads]
         for k in {len(leads) - 1: None, int(np.argmin(unlike)): None}:  # the last one may have been lost
             if unlike[k] < 2.0 * self.config.tracking_tolerance:
                 starts += leads[k]
+        starts += stands  # a controller whose time stands still goes on from there
         if self._stop is not None:  # the one before may be on its way
             starts += self._stop.ways(max(time - self._sent, 0.0))
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
