@@ -202,6 +202,21 @@ ROLLING = """<robot name="rolling"><link name="base"/>
 <inertia ixx="0.02" iyy="0.01" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
 
 
+@pytest.mark.parametrize('seed', range(3))
+def test_magnitudes_of_a_single_joint_are_told(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    arm = RobotModel.from_urdf(ROLLING.replace('name="roll" type="revolute"', 'name="roll" type="fixed"'))
+    time, omega = np.arange(3000) / 100.0, np.array([1.3, 2.1 + 0.1 * seed])
+    swing = 0.6 * np.stack([np.sin(np.outer(omega, time)), np.cos(np.outer(omega, time))])
+    q, dq = swing[0].sum(axis=0), omega @ swing[1]
+    ddq = -(omega**2) @ swing[0]
+    dq, motion = dq[:, None], (time, q[:, None] - 0.5 * np.pi, dq[:, None], ddq[:, None])  # about where it hangs
+    torque = pinocchio_torque(arm, *motion[1:]) + 1.0 * np.sign(dq)
+    torque = np.abs(torque + 0.05 * rng.standard_normal(torque.shape))
+    (finding,) = find_setup([dataset(arm, motion, torque)], arm)[0].findings
+    assert finding.kind == 'magnitude'
+
+
 @pytest.mark.parametrize('seed', range(4))
 def test_faults_that_no_motion_tells_apart_are_both_named(seed: int) -> None:
     # Mirrored, a hand that rolls about the arm's own axis has another sign of position, or of torque. Gravity may keep
