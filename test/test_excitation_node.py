@@ -400,12 +400,14 @@ def test_speed_scaling_is_watched(user):
     start(user)
     user.until_phase('period')
     user.scaling.publish(Float64(data=50.0))
-    user.until_state('stopped', 'finished')
-    assert 'the controller runs at 50 % of its speed' in user.text
-    user.until(lambda: len(user.windows[-1].points) == 1, 'a stop from the measured state', deadline=30.0)
-    assert_at_rest_within_limits(user)
-    assert 'the controller runs at 50 %' in user.call('/excitation/start').message
-    user.scaling.publish(Float64(data=100.0))
+    try:
+        user.until_state('stopped', 'finished')
+        assert 'the controller runs at 50 % of its speed' in user.text
+        user.until(lambda: len(user.windows[-1].points) == 1, 'a stop from the measured state')
+        assert_at_rest_within_limits(user)
+        assert 'the controller runs at 50 %' in user.call('/excitation/start').message
+    finally:
+        user.scaling.publish(Float64(data=100.0))
 
 
 def test_a_run_ends_when_nobody_takes_its_reference_any_more(user):
