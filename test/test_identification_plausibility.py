@@ -404,6 +404,16 @@ def test_noise_of_few_independent_samples_is_no_ripple(seconds: float, width: in
         assert not _with_ripple(samples_of(dataset(model, motion, torque))).any()
 
 
+@pytest.mark.parametrize('size', [1e-30, 1e-9, 1e9, 1e30])
+def test_a_ripple_is_found_in_efforts_of_any_size(size: float) -> None:
+    """Efforts may be in any unit; the load, which is one of the friction columns, then is as large as they are."""
+    model, motion, torque = measured()
+    samples = samples_of(dataset(model, motion, torque))
+    own = np.stack([np.sign(samples.dq), size * samples.dq, np.ones_like(samples.dq)], axis=2)
+    found = strongest_ripple(samples, size * np.sin(100.0 * samples.q), own, 20.0)
+    assert found == pytest.approx([100.0, 100.0], abs=1.5)
+
+
 def test_what_bends_once_over_a_small_range_is_no_ripple() -> None:
     model, motion, torque = measured()
     samples = samples_of(dataset(model, motion, torque))

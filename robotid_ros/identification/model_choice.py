@@ -173,9 +173,9 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
         if size < 2 or not samples.target[:, j].any():
             continue
         q, dq, root = samples.q[:, j], samples.dq[:, j], np.sqrt(samples.weight[:, j])
-        columns = (own[:, j] * root[:, None]).T.astype(np.float32)
+        columns = _of_unit_length((own[:, j] * root[:, None]).T)
         inverse = np.linalg.pinv(columns, rcond=1e-5)
-        target = (samples.target[:, j] * root).astype(np.float32)
+        target = _of_unit_length(samples.target[:, j] * root)
         target -= (target @ inverse) @ columns
         grid = np.linspace(slowest, _FREQUENCIES[1], size)
         # The grid is even, so that all blocks share these; half of the digits are enough to find a frequency.
@@ -193,6 +193,14 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
             explained.append(_explained(wave, target))
         frequency[j] = grid[np.argmax(np.concatenate(explained))]
     return frequency
+
+
+def _of_unit_length(rows: Array) -> NDArray[np.float32]:
+    """Return rows, shape (..., N), of length 1 and half of the digits, which hold no number of any size; zeros stay."""
+    largest = np.abs(rows).max(axis=-1, keepdims=True)
+    share = rows / np.where(largest > 0.0, largest, 1.0)
+    length = np.linalg.norm(share, axis=-1, keepdims=True)
+    return np.asarray(share / np.where(length > 0.0, length, 1.0), dtype=np.float32)
 
 
 def _low_passes(samples: Samples) -> list[NDArray[np.float32]]:
