@@ -19,8 +19,14 @@ from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pi
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset, ProcessingSettings, Recording, process_recording
+from robotid_ros.dynamics import base_parameters
+from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, identify, validate
+from robotid_ros.identification.information import Rows
+from robotid_ros.identification.least_squares import least_squares
+from robotid_ros.identification.samples import as_samples
 from robotid_ros.identification.setup import SetUp
+from robotid_ros.identification.steps import spread_elsewhere
 from robotid_ros.model import RobotModel
 from robotid_ros.workflow import identify_files
 
@@ -158,6 +164,30 @@ def test_without_another_motion_the_error_there_is_told() -> None:
     assert result.usable
     told, elsewhere = result.metrics['held_out'], validate(result, model, recorded(25))
     assert 0.7 < told.relative_error_total / elsewhere.relative_error_total < 1.4
+
+
+def test_friction_that_states_do_not_agree_on_is_uncertain_elsewhere() -> None:
+    """An offset that comes out by d more or less without a group: (K - 1) / K times the sum of squares, and no less."""
+    model = RobotModel.from_urdf(TWO_LINKS)
+    samples = as_samples([recorded(2)], model, standstill_speed=0.02, standstill_weight=0.01)
+    rows = Rows(base_parameters(model, rotor_inertia=True), samples)
+    fit = least_squares(rows, friction_model(PLAIN.friction), np.zeros((2, 0)), estimator='wls')
+    b, agreed = (
+        len(fit.base_values),
+        np.tile(np.concatenate([fit.base_values, fit.friction_parameters.ravel()]), (4, 1)),
+    )
+
+    def variance(d: float, joints: list[int]) -> float:
+        without = agreed.copy()
+        for j in joints:
+            without[:, b + 3 * j + 2] += d * np.array([1.0, -1.0, 1.0, -1.0])
+        return spread_elsewhere(fit, rows, without) ** 2 - spread_elsewhere(fit, rows, agreed) ** 2
+
+    alone = variance(0.5, [0])
+    assert alone > 0.0
+    assert variance(0.5, [1]) == pytest.approx(alone, rel=1e-6)
+    assert variance(0.5, [0, 1]) == pytest.approx(2.0 * alone, rel=1e-6)
+    assert variance(1.0, [0]) == pytest.approx(4.0 * alone, rel=1e-6)
 
 
 def test_a_short_motion_is_usable_only_where_another_one_is_predicted() -> None:
