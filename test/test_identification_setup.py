@@ -20,9 +20,10 @@ from scipy.spatial.transform import Rotation
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
 from robotid_ros.identification import identify
+from robotid_ros.identification.judge import Score
 from robotid_ros.identification.plausibility import torque_size
 from robotid_ros.identification.setup import Finding, SetUp
-from robotid_ros.identification.setup_search import find_setup
+from robotid_ros.identification.setup_search import _wins, find_setup
 from robotid_ros.model import RobotModel
 
 ARM = RobotModel.from_urdf(UR10E)
@@ -257,6 +258,19 @@ def test_a_reversed_torque_is_found_without_masses_and_links_without_a_lever() -
     assert find_setup([data], arm)[0].findings == ()
     setup, _ = find_setup([changed(data, np.eye(2), np.diag([1.0, -1.0]))], arm)
     assert 'the torque of' in setup.findings[0].text
+
+
+def test_the_best_of_many_is_compared_once_with_friction_that_drives() -> None:
+    count, scatter = np.ones((10, 2)), np.exp(0.8 * np.sin(np.arange(10.0)))[:, None] * np.ones(2)
+    holds, driven, new = (
+        Score(squares=squares, count=count) for squares in (9.0 * np.ones((10, 2)), 1.5 * scatter, np.ones((10, 2)))
+    )
+    gain, error = driven.gain(new)
+    assert 2.0 < gain / error < 4.0
+    assert not driven.loses_to(new, 10**3)
+    assert _wins(new, (holds, driven), 10**3)
+    assert not _wins(new, (holds, new), 10**3)
+    assert not _wins(new, (driven, driven), 10**3)
 
 
 def test_a_set_up_is_written_and_read() -> None:

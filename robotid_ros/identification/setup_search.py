@@ -236,10 +236,11 @@ def _scores(setup: SetUp, test: _Test, label: IntArray) -> tuple[Score, Score]:
 def _wins(new: Score, scores: tuple[Score, Score], of: int, findings: int = 1) -> bool:
     """Return whether another set-up takes the place of what holds.
 
-    Each finding is worth its part of the error, and friction that drives a joint must not explain as much.
+    Each finding is worth its part of the error, and friction that drives a joint must not explain as much: it is no
+    further chance to find something, so that the number of hypotheses does not count once more.
     """
     holds, driven = scores
-    return holds.contradicted_by(new, of, findings * _WORTH) and driven.loses_to(new, of)
+    return holds.contradicted_by(new, of, findings * _WORTH) and driven.loses_to(new)
 
 
 def _by_cost(candidates: Iterable[SetUp], screen: _Test) -> list[tuple[float, SetUp]]:
