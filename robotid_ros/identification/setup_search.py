@@ -31,7 +31,14 @@ from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import full_regressor
 from robotid_ros.identification.config import AT_REST
-from robotid_ros.identification.information import PASSES, ROUNDING, Information, gather, non_negative
+from robotid_ros.identification.information import (
+    PASSES,
+    ROUNDING,
+    Information,
+    gather,
+    non_negative,
+    quick_solve,
+)
 from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups, total
 from robotid_ros.identification.prior import standard_prior
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
@@ -155,9 +162,8 @@ class _Test:
             matrix, vector = info.normal(self.samples.independent_per_sample * precision)
             mean, pull = self.prior(len(found))
             matrix[np.diag_indices(info.base)] += [*pull, 1.0, 1.0]  # of the directions, a radian
-            matrix[np.diag_indices(info.base)] *= 1.0 + 1e-10
             vector[: len(found)] += pull * (mean - found)
-            step = np.linalg.solve(matrix, vector)[-2:]
+            step = quick_solve(matrix, vector, info.base, None)[-2:]
             step *= min(1.0, 0.7 / max(float(np.linalg.norm(step)), 1e-12))
             turned = gravity / size + step @ across
             gravity = size * turned / np.linalg.norm(turned)
