@@ -75,7 +75,9 @@ def identified(joints: int, length: float) -> dict[str, float]:
     else:
         arm = RobotModel.from_mdh(rng.uniform(-1.5, 1.5, (joints, 4)).tolist(), inertial=random_inertial(joints, rng))
     recording, processor = recorded(arm, length, rng), processor_seconds()
-    identify(process_recording(recording), arm)
+    dataset = process_recording(recording)
+    del recording  # as the commands do
+    identify(dataset, arm)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {'processor': processor_seconds() - processor, 'memory': memory / 1e3}
 
