@@ -39,23 +39,13 @@ Step: TypeAlias = int | Array  # an elementary motion, whose size is the next pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainPose:
-    """The chain at N poses, in the frame it was placed in.
+    """The chain at N poses, in the frame it was placed in."""
 
-    Attributes
-    ----------
-    rotation, position : ndarray, shape (N, 3, 3) and (N, 3)
-        Of the tip frame.
-    axes, origins : ndarray, shape (N, 3, P)
-        Axis of each parameter, and a point on it.
-    joint_axes, joint_origins : ndarray, shape (N, 3, n)
-        Axis of each joint, and a point on it.
-    """
-
-    rotation: Array
-    position: Array
-    axes: Array
+    rotation: Array  # of the tip frame, shape (N, 3, 3)
+    position: Array  # and (N, 3)
+    axes: Array  # shape (N, 3, P): axis of each parameter, and a point on it
     origins: Array
-    joint_axes: Array
+    joint_axes: Array  # shape (N, 3, n): axis of each joint, and a point on it
     joint_origins: Array
 
     @property
@@ -68,34 +58,18 @@ class ChainPose:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KinematicChain:
-    """A serial arm as segments and joints, base to tip: S_0 M_1(q_1) S_1 ... M_n(q_n) S_n.
-
-    Attributes
-    ----------
-    joint_names : tuple of str
-    prismatic : ndarray of bool, shape (n,)
-    joint_axes : ndarray, shape (n, 3)
-        Unit axes in the frame before the motion.
-    coupling : ndarray, shape (n, n)
-        Chain coordinates are coupling @ q.
-    segments : tuple of tuple of (int or ndarray of shape (4, 4))
-        n + 1 of them: elementary motions, by their index in :data:`MOTIONS`, and constant transforms. The parameters
-        are the sizes of the motions, in their order.
-    names : tuple of str
-        Of the P parameters.
-    nominal : ndarray, shape (P,)
-    zeros : ndarray of bool, shape (P,)
-        Which parameters are (nearest to) the zeros of joints.
-    """
+    """A serial arm as segments and joints, base to tip: S_0 M_1(q_1) S_1 ... M_n(q_n) S_n."""
 
     joint_names: tuple[str, ...]
-    prismatic: BoolArray
-    joint_axes: Array
-    coupling: Array
+    prismatic: BoolArray  # shape (n,)
+    joint_axes: Array  # shape (n, 3): unit axes in the frame before the motion
+    coupling: Array  # shape (n, n): chain coordinates are coupling @ q
+    # n + 1 of them: elementary motions, by their index in MOTIONS, and constant transforms. The parameters are the
+    # sizes of the motions, in their order.
     segments: tuple[tuple[Step, ...], ...]
-    names: tuple[str, ...]
-    nominal: Array
-    zeros: BoolArray
+    names: tuple[str, ...]  # of the P parameters
+    nominal: Array  # shape (P,)
+    zeros: BoolArray  # shape (P,): which parameters are (nearest to) the zeros of joints
 
     @property
     def n(self) -> int:

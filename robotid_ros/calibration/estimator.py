@@ -133,27 +133,13 @@ def held_out_errors(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimator:
-    """Start, parameters and settings of the fits.
+    """Start, parameters and settings of the fits."""
 
-    Attributes
-    ----------
-    start : State
-        Frames and targets in closed form, nominal geometry.
-    placed : ndarray of int
-        Identifiable frame and target parameters.
-    free : ndarray of int
-        All identifiable parameters, without joint terms.
-    candidates : JointTerms
-    groups : tuple of tuple of int
-        Candidates that enter together.
-    config : CalibrationConfig
-    """
-
-    start: State
-    placed: IntArray
-    free: IntArray
+    start: State  # frames and targets in closed form, nominal geometry
+    placed: IntArray  # identifiable frame and target parameters
+    free: IntArray  # all identifiable parameters, without joint terms
     candidates: JointTerms
-    groups: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[int, ...], ...]  # candidates that enter together
     config: CalibrationConfig
 
     def nominal(self, problem: Problem) -> Fit:

@@ -82,24 +82,13 @@ def independent_columns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifiable:
-    """The parameters that the measurements determine.
-
-    Attributes
-    ----------
-    free : ndarray of int
-    structural : int
-        Their number with unlimited poses.
-    poses, numbers : int
-        Different poses, and independent numbers measured there.
-    reasons : mapping of int to str
-        Why a parameter that was asked for is not free.
-    """
+    """The parameters that the measurements determine."""
 
     free: IntArray
-    structural: int
-    poses: int
+    structural: int  # their number with unlimited poses
+    poses: int  # different poses, and independent numbers measured there
     numbers: int
-    reasons: Mapping[int, str]
+    reasons: Mapping[int, str]  # why a parameter that was asked for is not free
 
     @property
     def determined(self) -> bool:

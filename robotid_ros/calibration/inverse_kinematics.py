@@ -26,24 +26,12 @@ _LARGEST_CHANGE = 0.2  # [rad, m]; corrections are a few milliradians, except ne
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompensatedJoints:
-    """Joint coordinates for given poses.
+    """Joint coordinates for given poses."""
 
-    Attributes
-    ----------
-    q : ndarray, shape (N, n)
-        [rad or m]
-    position_error : ndarray, shape (N,)
-        Remaining error at the tool [m].
-    angle_error : ndarray, shape (N,)
-        [rad]
-    converged : ndarray of bool, shape (N,)
-        Whether both are below a tenth of a micrometre and a tenth of a microradian.
-    """
-
-    q: Array
-    position_error: Array
-    angle_error: Array
-    converged: BoolArray
+    q: Array  # shape (N, n): [rad or m]
+    position_error: Array  # shape (N,): remaining error at the tool [m]
+    angle_error: Array  # shape (N,): [rad]
+    converged: BoolArray  # shape (N,): whether both are below a tenth of a micrometre and a tenth of a microradian
 
 
 def compensated_joints(result: CalibrationResult, q: Array, *, tool: Array | None = None) -> CompensatedJoints:

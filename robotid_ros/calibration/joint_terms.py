@@ -45,21 +45,11 @@ class JointTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointTerms:
-    """Basis functions over one arm with its nominal geometry.
-
-    Attributes
-    ----------
-    chain : KinematicChain
-    gravity : ndarray, shape (3,)
-        In the base frame [m/s^2].
-    model : RobotModel or None
-        Gives the gravity torques where it has masses.
-    terms : tuple of JointTerm
-    """
+    """Basis functions over one arm with its nominal geometry."""
 
     chain: KinematicChain
-    gravity: Array
-    model: RobotModel | None = None
+    gravity: Array  # shape (3,): in the base frame [m/s^2]
+    model: RobotModel | None = None  # gives the gravity torques where it has masses
     terms: tuple[JointTerm, ...] = ()
 
     def basis(self, q: Array) -> Array:

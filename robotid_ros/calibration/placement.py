@@ -32,21 +32,11 @@ _POLISH_STEPS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Frames and targets that fit the nominal geometry.
+    """Frames and targets that fit the nominal geometry."""
 
-    Attributes
-    ----------
-    frames : ndarray, shape (S, 4, 4)
-        Robot base in each measurement frame.
-    targets : ndarray, shape (K, 3)
-        In the tip frame [m].
-    distance : ndarray, shape (N,)
-        Residual distance of each measurement [m].
-    """
-
-    frames: Array
-    targets: Array
-    distance: Array
+    frames: Array  # shape (S, 4, 4): robot base in each measurement frame
+    targets: Array  # shape (K, 3): in the tip frame [m]
+    distance: Array  # shape (N,): residual distance of each measurement [m]
 
     @property
     def error(self) -> float:

@@ -30,24 +30,12 @@ from robotid_ros.model.transforms import rotation_of_quaternion, rotation_of_vec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Values of all parameters.
+    """Values of all parameters."""
 
-    Attributes
-    ----------
-    frames : ndarray, shape (S, 4, 4)
-        Robot base in the measurement frame of each set.
-    tools : ndarray, shape (K, 4, 4)
-        Frame of each target in the tip frame.
-    geometry : ndarray, shape (P,)
-        Values of the chain's parameters.
-    coefficients : ndarray, shape (T,)
-        Of the joint terms.
-    """
-
-    frames: Array
-    tools: Array
-    geometry: Array
-    coefficients: Array
+    frames: Array  # shape (S, 4, 4): robot base in the measurement frame of each set
+    tools: Array  # shape (K, 4, 4): frame of each target in the tip frame
+    geometry: Array  # shape (P,): values of the chain's parameters
+    coefficients: Array  # shape (T,): of the joint terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,40 +45,24 @@ class Problem:
     The parameter vector is, in this order: for each set x y z rx ry rz of its frame (a motion in
     the base frame), for each target the same of its frame (in the tip frame, the rotation in its
     own), the chain's parameters, the joint terms' coefficients.
-
-    Attributes
-    ----------
-    chain : KinematicChain
-    terms : JointTerms
-    q : ndarray, shape (N, n)
-    basis : ndarray, shape (N, T)
-        The joint terms at q.
-    position : ndarray, shape (N, 3)
-    rotation : ndarray, shape (N, 3, 3), or None
-        Measured orientations; rows without one hold the identity and are not ``oriented``.
-    oriented : ndarray of bool, shape (N,)
-    set_index, point_index : ndarray of int, shape (N,)
-    set_names, point_names : tuple of str
-    scale : ndarray, shape (N, 3 or 6)
-        Factor of the residuals: 1/std where deviations were given, else 1; zero for an orientation that was not
-        measured.
-    weighted : bool
-        Whether the scale comes from given deviations.
     """
 
     chain: KinematicChain
     terms: JointTerms
-    q: Array
-    basis: Array
-    position: Array
+    q: Array  # shape (N, n)
+    basis: Array  # shape (N, T): the joint terms at q
+    position: Array  # shape (N, 3)
+    # shape (N, 3, 3): measured orientations; rows without one hold the identity and are not ``oriented``
     rotation: Array | None
-    oriented: BoolArray
-    set_index: IntArray
+    oriented: BoolArray  # shape (N,)
+    set_index: IntArray  # shape (N,), as the next
     point_index: IntArray
     set_names: tuple[str, ...]
     point_names: tuple[str, ...]
+    # shape (N, 3 or 6): factor of the residuals: 1/std where deviations were given, else 1; zero for an orientation
+    # that was not measured
     scale: Array
-    weighted: bool
+    weighted: bool  # whether the scale comes from given deviations
 
     @classmethod
     def of(

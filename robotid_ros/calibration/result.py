@@ -40,27 +40,16 @@ _ESTIMATED = ('name', 'unit', 'nominal', 'value', 'correction', 'std')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterEstimate:
-    """One parameter of the geometry or of a joint term.
+    """One parameter of the geometry or of a joint term."""
 
-    Attributes
-    ----------
-    name : str
-        ``<joint>.theta`` and so on for a table, ``<joint>.x`` ... ``<joint>.rz`` (a motion in the
-        frame of the joint's origin) for a URDF.
-    unit : str
-    nominal, value : float
-    std : float or None
-        Standard deviation; None where it was not estimated.
-    reason : str
-        Why it was left at its nominal value; empty where it was estimated.
-    """
-
+    # '<joint>.theta' and so on for a table, '<joint>.x' ... '<joint>.rz' (a motion in the frame of the joint's origin)
+    # for a URDF
     name: str
     unit: str
     nominal: float
     value: float
-    std: float | None
-    reason: str = ''
+    std: float | None  # standard deviation; None where it was not estimated
+    reason: str = ''  # why it was left at its nominal value; empty where it was estimated
 
     @property
     def correction(self) -> float:
@@ -70,19 +59,10 @@ class ParameterEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlier:
-    """A measurement that got less than half its weight.
+    """A measurement that got less than half its weight."""
 
-    Attributes
-    ----------
-    index : int
-        0-based row among the measurements.
-    distance : float
-        From the prediction of the calibrated arm [m].
-    weight : float
-    """
-
-    index: int
-    distance: float
+    index: int  # 0-based row among the measurements
+    distance: float  # from the prediction of the calibrated arm [m]
     weight: float
 
 

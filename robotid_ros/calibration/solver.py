@@ -38,43 +38,21 @@ _OUTLIER_WEIGHT = 0.5  # below this weight a measurement counts as an outlier
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """Result of a fit.
-
-    Attributes
-    ----------
-    state : State
-    free : ndarray of int, shape (f,)
-        Indices of the estimated parameters.
-    residual : ndarray, shape (N, 3 or 6)
-        Measured minus predicted, unscaled [m, rad].
-    weights : ndarray, shape (N,)
-    noise : float
-        Standard deviation of one scaled residual, from all of them: [m], or 1 where deviations were given and right.
-    orientation_scale : float
-        Position noise over orientation noise [m/rad].
-    covariance : ndarray, shape (f, f)
-    jacobian : ndarray, shape (N, 3 or 6, f)
-        At the solution, scaled and weighted.
-    prior : ndarray, shape (f,)
-        Prior deviations; inf where there is none.
-    converged : bool
-    iterations : int
-    reason : str
-        Why the iteration ended.
-    """
+    """Result of a fit."""
 
     state: State
-    free: IntArray
-    residual: Array
-    weights: Array
+    free: IntArray  # shape (f,): indices of the estimated parameters
+    residual: Array  # shape (N, 3 or 6): measured minus predicted, unscaled [m, rad]
+    weights: Array  # shape (N,)
+    # standard deviation of one scaled residual, from all of them: [m], or 1 where deviations were given and right
     noise: float
-    orientation_scale: float
-    covariance: Array
-    jacobian: Array = field(repr=False)
-    prior: Array
+    orientation_scale: float  # position noise over orientation noise [m/rad]
+    covariance: Array  # shape (f, f)
+    jacobian: Array = field(repr=False)  # shape (N, 3 or 6, f): at the solution, scaled and weighted
+    prior: Array  # shape (f,): prior deviations; inf where there is none
     converged: bool
     iterations: int
-    reason: str
+    reason: str  # why the iteration ended
 
     @property
     def inlying(self) -> BoolArray:

@@ -198,27 +198,15 @@ def _changes(chain: KinematicChain) -> list[tuple[Array, Array, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """Statistics of the distance between predicted and measured position.
+    """Statistics of the distance between predicted and measured position."""
 
-    Attributes
-    ----------
-    count : int
-        Number of measurements.
-    mean, rms, percentile_95, max : float
-        Of the distance [m].
-    axis_rms : tuple of float
-        Root mean square along x, y, z of the measurement frame [m].
-    angle_rms, angle_max : float or None
-        Of the angle between predicted and measured orientation [rad].
-    """
-
-    count: int
-    mean: float
+    count: int  # number of measurements
+    mean: float  # of the distance, as the next three [m]
     rms: float
     percentile_95: float
     max: float
-    axis_rms: tuple[float, float, float]
-    angle_rms: float | None = None
+    axis_rms: tuple[float, float, float]  # root mean square along x, y, z of the measurement frame [m]
+    angle_rms: float | None = None  # of the angle between predicted and measured orientation [rad]
     angle_max: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -251,18 +239,11 @@ def accuracy(residual: Array, oriented: BoolArray | None = None) -> Accuracy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unseen:
-    """Measured minus predicted of measurements that the prediction was not made from.
+    """Measured minus predicted of measurements that the prediction was not made from."""
 
-    Attributes
-    ----------
-    oriented : ndarray of bool, shape (N,)
-        Measurements with an orientation.
-    residual_before, residual : ndarray, shape (N, 3 or 6)
-        Of the nominal geometry with best-fit frames and targets, and of the calibrated arm [m, rad]. NaN for
-        measurements that could not be predicted.
-    """
-
-    oriented: BoolArray = field(repr=False)
+    oriented: BoolArray = field(repr=False)  # shape (N,): measurements with an orientation
+    # shape (N, 3 or 6): of the nominal geometry with best-fit frames and targets, and of the calibrated arm [m, rad].
+    # NaN for measurements that could not be predicted.
     residual_before: Array = field(repr=False)
     residual: Array = field(repr=False)
 
@@ -285,33 +266,19 @@ class Unseen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOut(Unseen):
-    """Of measurements kept apart.
+    """Of measurements kept apart."""
 
-    Attributes
-    ----------
-    fitted : tuple of str
-        Frames and targets that the calibration did not have, and that were therefore fitted to
-        these measurements.
-    """
-
+    # frames and targets that the calibration did not have, and that were therefore fitted to these measurements
     fitted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossValidation(Unseen):
-    """Of every measurement, by a fit to the other folds, joint terms, where there are any, chosen anew in each.
-
-    Attributes
-    ----------
-    folds : int
-    good : ndarray of bool, shape (N,)
-        Measurements that are no outliers of the fit to all.
-    residual_geometric : ndarray, shape (N, 3 or 6)
-        Of the calibrated geometry without joint terms [m, rad].
-    """
+    """Of every measurement, by a fit to the other folds, joint terms, where there are any, chosen anew in each."""
 
     folds: int
-    good: BoolArray = field(repr=False)
+    good: BoolArray = field(repr=False)  # shape (N,): measurements that are no outliers of the fit to all
+    # shape (N, 3 or 6): of the calibrated geometry without joint terms [m, rad]
     residual_geometric: Array = field(repr=False)
 
     @property

@@ -26,32 +26,15 @@ Part: TypeAlias = Literal['all', 'gravity', 'kinetic']
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """A robot's geometry in z-aligned frames.
-
-    Attributes
-    ----------
-    revolute : tuple of bool
-    rotations : ndarray, shape (n, 3, 3)
-        Constant orientation of aligned frame i at q = 0 in aligned frame i - 1.
-    offsets : ndarray, shape (n, 3)
-        Origin of frame i at q = 0 in aligned frame i - 1 [m].
-    slides : ndarray, shape (n, 3)
-        Direction along which the origin of frame i moves, in aligned frame i - 1; zero for a revolute joint.
-    to_aligned : ndarray, shape (n, 10, 10)
-        Inertial parameters in the aligned frame from those in the link frame.
-    aligned : ndarray, shape (n,), bool
-        Whether link frame and aligned frame are the same.
-    start : ndarray, shape (3,)
-        Minus the acceleration of free fall, in the base frame [m/s^2].
-    """
+    """A robot's geometry in z-aligned frames."""
 
     revolute: tuple[bool, ...]
-    rotations: Array
-    offsets: Array
-    slides: Array
-    to_aligned: Array
-    aligned: tuple[bool, ...]
-    start: Array
+    rotations: Array  # shape (n, 3, 3): constant orientation of aligned frame i at q = 0 in aligned frame i - 1
+    offsets: Array  # shape (n, 3): origin of frame i at q = 0 in aligned frame i - 1 [m]
+    slides: Array  # shape (n, 3): along which origin i moves, in aligned frame i - 1; zero for a revolute joint
+    to_aligned: Array  # shape (n, 10, 10): inertial parameters in the aligned frame from those in the link frame
+    aligned: tuple[bool, ...]  # whether link frame and aligned frame are the same
+    start: Array  # shape (3,): minus the acceleration of free fall, in the base frame [m/s^2]
 
 
 def aligned_chain(model: RobotModel) -> Chain:

@@ -29,26 +29,14 @@ Pullback: TypeAlias = Callable[[Array, MotionGradient], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """One bound: sign * value <= sign * bound.
+    """One bound: sign * value <= sign * bound."""
 
-    Attributes
-    ----------
-    quantity, subject, unit : str
-        'velocity', "joint 'elbow'", 'rad/s'.
-    bound : float
-        The largest value allowed (sign +1), or the smallest one (sign -1).
-    sign : float
-        +1 or -1.
-    scale : float
-        Divisor of an excess, so that excesses of different units can be compared.
-    """
-
-    quantity: str
+    quantity: str  # such as 'velocity', of "joint 'elbow'", in 'rad/s'
     subject: str
     unit: str
-    bound: float
-    sign: float
-    scale: float
+    bound: float  # the largest value allowed (sign +1), or the smallest one (sign -1)
+    sign: float  # +1 or -1
+    scale: float  # divisor of an excess, so that excesses of different units can be compared
 
     @property
     def label(self) -> str:

@@ -33,27 +33,13 @@ _SCALED_PART = 0.1  # weight of the column-scaled condition number in 'condition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excitation:
-    """The criteria of one motion, all of them.
+    """The criteria of one motion, all of them."""
 
-    Attributes
-    ----------
-    condition : float
-        Condition number of the observation matrix in SI units.
-    condition_scaled : float
-        The same after its columns are scaled to unit length, so that units do not matter.
-    log_det : float
-        ln det M, per sample; larger is better (D-optimality).
-    mean_variance : float
-        tr(M^-1) / b, of one sample's worth of information; smaller is better (A-optimality).
-    worst_variance : float
-        1 / smallest eigenvalue of M; smaller is better (E-optimality).
-    """
-
-    condition: float
-    condition_scaled: float
-    log_det: float
-    mean_variance: float
-    worst_variance: float
+    condition: float  # condition number of the observation matrix in SI units
+    condition_scaled: float  # the same after its columns are scaled to unit length, so that units do not matter
+    log_det: float  # ln det M, per sample; larger is better (D-optimality)
+    mean_variance: float  # tr(M^-1) / b, of one sample's worth of information; smaller is better (A-optimality)
+    worst_variance: float  # 1 / smallest eigenvalue of M; smaller is better (E-optimality)
 
     def value(self, criterion: CriterionName) -> float:
         """Return the criterion by name, turned so that smaller is better."""

@@ -62,25 +62,13 @@ class Stroke:
     """One joint moving at constant velocity, with a smooth beginning and end.
 
     The velocity follows the smooth step 10 s^3 - 15 s^4 + 6 s^5 up and down within ``ramp``.
-
-    Attributes
-    ----------
-    start : ndarray, shape (n,)
-        Positions at the start [rad or m].
-    joint : int
-    velocity : float
-        With its sign [rad/s or m/s].
-    steady : float
-        Time at that velocity [s].
-    ramp : float
-        [s]
     """
 
-    start: Array
+    start: Array  # shape (n,): positions at the start [rad or m]
     joint: int
-    velocity: float
-    steady: float
-    ramp: float
+    velocity: float  # with its sign [rad/s or m/s]
+    steady: float  # time at that velocity [s]
+    ramp: float  # [s]
 
     @property
     def duration(self) -> float:

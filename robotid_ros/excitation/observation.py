@@ -23,25 +23,13 @@ from robotid_ros.model.robot_model import RobotModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """Parameters to be identified, with prior values and the noise of each joint's torque.
-
-    Attributes
-    ----------
-    base : BaseParameters
-    prior : ndarray, shape (b,)
-        Prior values of the base parameters, for the torque limits.
-    noise : ndarray, shape (n,)
-        Standard deviation of each joint's torque relative to the others'; ones where unknown.
-    coulomb : ndarray of int, shape (n,)
-        Base column of each joint's Coulomb friction; -1 where there is none.
-    smoothing : ndarray, shape (n,)
-        Velocity over which sign(dq) is smoothed to tanh(dq / smoothing) [rad/s]; 0 keeps the sign.
-    """
+    """Parameters to be identified, with prior values and the noise of each joint's torque."""
 
     base: BaseParameters
-    prior: Array
-    noise: Array
-    coulomb: IntArray
+    prior: Array  # shape (b,): prior values of the base parameters, for the torque limits
+    noise: Array  # shape (n,): standard deviation of each joint's torque relative to the others'; ones where unknown
+    coulomb: IntArray  # shape (n,): base column of each joint's Coulomb friction; -1 where there is none
+    # shape (n,): velocity over which sign(dq) is smoothed to tanh(dq / smoothing) [rad/s]; 0 keeps the sign
     smoothing: Array
 
     @property

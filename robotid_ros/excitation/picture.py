@@ -24,25 +24,17 @@ from robotid_ros.model.robot_model import RobotModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpacePicture:
-    """What is drawn of a motion at N instants; in the base frame where nothing else is said.
+    """What is drawn of a motion at N instants; in the base frame where nothing else is said."""
 
-    Attributes
-    ----------
-    path : ndarray, shape (N, 3)
-        Of the tip [m].
-    room : ndarray, shape (N,)
-        What is left to the nearest bound of the workspace, beyond the clearance asked for; infinite without any [m].
-    closest, limit : str
-        The bound that comes nearest over the motion and its room; the joint limit that does and its share. Empty where
-        there is none.
-    capsules : tuple of Capsule
-        Of links, by the name of the moving link, and of the base: obstacles are among these.
-    """
-
-    path: Array
+    path: Array  # shape (N, 3): of the tip [m]
+    # shape (N,): what is left to the nearest bound of the workspace, beyond the clearance asked for; infinite without
+    # any [m]
     room: Array
+    # the bound that comes nearest over the motion and its room; the joint limit that does and its share. Empty where
+    # there is none.
     closest: str
     limit: str
+    # of links, by the name of the moving link, and of the base: obstacles are among these
     capsules: tuple[Capsule, ...]
 
 

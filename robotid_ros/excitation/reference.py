@@ -60,18 +60,10 @@ class Reference(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Rest:
-    """Standing still.
+    """Standing still."""
 
-    Attributes
-    ----------
-    position : ndarray, shape (n,)
-        [rad or m]
-    duration : float
-        [s]
-    """
-
-    position: Array
-    duration: float
+    position: Array  # shape (n,): [rad or m]
+    duration: float  # [s]
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration; see :class:`Reference`."""
@@ -85,18 +77,11 @@ class Move:
     """A straight move of all joints from rest to rest, of least jerk.
 
         q = q0 + (q1 - q0)(10 s^3 - 15 s^4 + 6 s^5),   s = t / duration
-
-    Attributes
-    ----------
-    start, goal : ndarray, shape (n,)
-        [rad or m]
-    duration : float
-        [s]
     """
 
-    start: Array
+    start: Array  # shape (n,): [rad or m]
     goal: Array
-    duration: float
+    duration: float  # [s]
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration; see :class:`Reference`."""
@@ -154,19 +139,11 @@ class SlowedDown:
 
     Its clock phi runs at full rate and slows to zero smoothly within ``duration``:
     phi' = 1 - (10 s^3 - 15 s^4 + 6 s^5), so that it advances by duration/2.
-
-    Attributes
-    ----------
-    reference : Reference
-    at : float
-        Time in the reference at which the slowing begins [s].
-    duration : float
-        [s]
     """
 
     reference: Reference
-    at: float
-    duration: float
+    at: float  # time in the reference at which the slowing begins [s]
+    duration: float  # [s]
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration; see :class:`Reference`."""
@@ -231,24 +208,14 @@ class Chain:
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceCheck:
-    """The limits that every reference has to keep.
-
-    Attributes
-    ----------
-    model : RobotModel
-    limits : JointLimits
-    constraints : tuple of Constraint
-        Everything to keep, joint limits included.
-    observation : Observation or None
-        Needed by torque limits.
-    broken : ndarray, shape (B,), or float
-        Excess over every bound that counts as kept: that of where an arm stands, see :meth:`leaving`.
-    """
+    """The limits that every reference has to keep."""
 
     model: RobotModel
     limits: JointLimits
-    constraints: tuple[Constraint, ...]
-    observation: Observation | None
+    constraints: tuple[Constraint, ...]  # everything to keep, joint limits included
+    observation: Observation | None  # needed by torque limits
+    # shape (B,), or float: excess over every bound that counts as kept: that of where an arm stands, see
+    # :meth:`leaving`
     broken: Array | float = 0.0
 
     def leaving(self, position: Array, least: 'ReferenceCheck | None') -> 'ReferenceCheck':

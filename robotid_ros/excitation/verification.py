@@ -31,20 +31,11 @@ _TOLERANCE = 1e-9  # normalised excess that is round-off
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """Closest approach of a motion to one bound.
-
-    Attributes
-    ----------
-    bound : Bound
-    excess : float
-        Largest normalised excess; positive where the bound is broken.
-    time : float
-        When [s].
-    """
+    """Closest approach of a motion to one bound."""
 
     bound: Bound
-    excess: float
-    time: float
+    excess: float  # largest normalised excess; positive where the bound is broken
+    time: float  # when [s]
 
     def __str__(self) -> str:
         return self.bound.spell(self.excess, self.time)

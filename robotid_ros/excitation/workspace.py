@@ -37,22 +37,12 @@ WORKSPACE_SCALE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capsule:
-    """All points within a radius of a line segment that is fixed to a frame; a sphere if the ends meet.
+    """All points within a radius of a line segment that is fixed to a frame; a sphere if the ends meet."""
 
-    Attributes
-    ----------
-    frame : str
-        A link of the robot, the base, or 'tip'.
-    start, end : ndarray, shape (3,)
-        Ends of the segment in that frame [m].
-    radius : float
-        [m]
-    """
-
-    frame: str
-    start: Array
+    frame: str  # a link of the robot, the base, or 'tip'
+    start: Array  # shape (3,): ends of the segment in that frame [m]
     end: Array
-    radius: float
+    radius: float  # [m]
 
     def __post_init__(self) -> None:
         for name in ('start', 'end'):
@@ -63,17 +53,10 @@ class Capsule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometry:
-    """Capsules and which pairs of them have to stay apart.
-
-    Attributes
-    ----------
-    capsules : tuple of Capsule
-    ignored : frozenset of frozenset of str
-        Pairs of frames whose capsules may touch.
-    """
+    """Capsules and which pairs of them have to stay apart."""
 
     capsules: tuple[Capsule, ...]
-    ignored: frozenset[frozenset[str]] = field(default_factory=frozenset)
+    ignored: frozenset[frozenset[str]] = field(default_factory=frozenset)  # pairs of frames whose capsules may touch
 
     def pairs(self, model: RobotModel, distance: float = 0.0) -> list[tuple[int, int]]:
         """Return the pairs of capsules to keep apart.

@@ -42,39 +42,22 @@ _ARMS = ('described', 'identified', 'whole', 'possible')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What a replay showed.
-
-    Attributes
-    ----------
-    joint_names : tuple of str
-    window : float
-        [s]
-    described, identified : MotionError
-        Of the arm as it was described, and as it was identified: what the exported MJCF holds.
-    whole : MotionError or None
-        Of the identified arm with all of its friction, which no MJCF holds. None where servos drive.
-    possible : MotionError or None
-        Of an arm that is the identified one, driven by its own torque as a signal of the recorded torque's bandwidth
-        shows it: no model does better with this recording. None where the bandwidth is not limited, or servos drive.
-    bandwidth : float or None
-        That bandwidth [Hz].
-    servo : Servo or None
-        Where the arm followed a command.
-    mjcf : str
-        The simulated arm with its servos, where it was not identified before but from this recording; empty otherwise.
-    parts : mapping of str to MotionError
-        What each part of the error would cause alone, see :func:`_parts`.
-    """
+    """What a replay showed."""
 
     joint_names: tuple[str, ...]
-    window: float
-    described: MotionError
+    window: float  # [s]
+    described: MotionError  # of the arm as it was described, and as it was identified: what the exported MJCF holds
     identified: MotionError
+    # of the identified arm with all of its friction, which no MJCF holds. None where servos drive.
     whole: MotionError | None = None
+    # of an arm that is the identified one, driven by its own torque as a signal of the recorded torque's bandwidth
+    # shows it: no model does better with this recording. None where the bandwidth is not limited, or servos drive.
     possible: MotionError | None = None
-    bandwidth: float | None = None
-    servo: Servo | None = None
+    bandwidth: float | None = None  # that bandwidth [Hz]
+    servo: Servo | None = None  # where the arm followed a command
+    # the simulated arm with its servos, where it was not identified before but from this recording; empty otherwise
     mjcf: str = ''
+    # what each part of the error would cause alone, see :func:`_parts`
     parts: Mapping[str, MotionError] = field(default_factory=dict)
 
     @property

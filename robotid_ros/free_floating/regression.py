@@ -90,23 +90,12 @@ def information_gradient(motion: Array, slope: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
-    """The stacked equations of N samples.
+    """The stacked equations of N samples."""
 
-    Attributes
-    ----------
-    A : ndarray, shape (N, 6, 10)
-    Y : ndarray, shape (N, 6)
-        Three rows of velocity [m/s], then three of angular momentum [kg m^2/s], in frame n.
-    rotation : ndarray, shape (N, 3, 3)
-        Frame n in the base frame.
-    origin : ndarray, shape (N, 3)
-        Joint n in the base frame, p_n [m].
-    """
-
-    A: Array
-    Y: Array
-    rotation: Array
-    origin: Array
+    A: Array  # shape (N, 6, 10)
+    Y: Array  # shape (N, 6): three rows of velocity [m/s], then three of angular momentum [kg m^2/s], in frame n
+    rotation: Array  # shape (N, 3, 3): frame n in the base frame
+    origin: Array  # shape (N, 3): joint n in the base frame, p_n [m]
 
 
 def base_pose(measurement: FloatingMeasurement) -> tuple[Array, Array]:
@@ -231,21 +220,11 @@ def whitening_of(covariance: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvergenceHistory:
-    """The estimate after each sample.
+    """The estimate after each sample."""
 
-    Attributes
-    ----------
-    time : ndarray, shape (N,)
-        [s]
-    estimates : ndarray, shape (N, p)
-        NaN while the samples so far do not determine the unknowns.
-    condition_si, condition_scaled : ndarray, shape (N,)
-        Of the rows of all samples so far; infinite while their rank is not full.
-    """
-
-    time: Array
-    estimates: Array
-    condition_si: Array
+    time: Array  # shape (N,): [s]
+    estimates: Array  # shape (N, p): NaN while the samples so far do not determine the unknowns
+    condition_si: Array  # shape (N,): of the rows of all samples so far; infinite while their rank is not full
     condition_scaled: Array
 
 

@@ -144,23 +144,12 @@ class FreeFloatingRobot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MomentumMap:
-    """Momentum as a linear function of base twist and joint rates, at N configurations.
-
-    Attributes
-    ----------
-    model : RobotModel
-    poses : ndarray, shape (N, n, 4, 4)
-        Link frames in the base frame.
-    screws : ndarray, shape (N, n, 6)
-        Unit twists of the chain's joints.
-    composite : ndarray, shape (N, n + 1, 6, 6)
-        Spatial inertia of bodies j .. n.
-    """
+    """Momentum as a linear function of base twist and joint rates, at N configurations."""
 
     model: RobotModel
-    poses: Array
-    screws: Array
-    composite: Array
+    poses: Array  # shape (N, n, 4, 4): link frames in the base frame
+    screws: Array  # shape (N, n, 6): unit twists of the chain's joints
+    composite: Array  # shape (N, n + 1, 6, 6): spatial inertia of bodies j .. n.
 
     @property
     def base(self) -> Array:

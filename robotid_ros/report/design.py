@@ -55,31 +55,15 @@ _BELOW = 0.05  # m below the base's mounting plane: deeper than a flange or a ca
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Motion:
-    """One period of a design at N instants ``time`` [s].
-
-    Attributes
-    ----------
-    signals : ndarray, shape (4, N, n)
-        Position, velocity, acceleration and torque.
-    share : ndarray, shape (4, n)
-        How close each comes to its limit, 1 at the limit, NaN where there is none.
-    nearest : ndarray, shape (4, n)
-        The instants at which.
-    poses : ndarray, shape (N, n, 4, 4)
-        Of the links in the base frame.
-    tip : ndarray, shape (N, 3)
-        Path of the tool [m].
-    floor : float
-        Height of the ground, or of the plane that the base is mounted on, in the base frame [m].
-    """
+    """One period of a design at N instants ``time`` [s]."""
 
     time: Array
-    signals: Array
-    share: Array
-    nearest: IntArray
-    poses: Array
-    tip: Array
-    floor: float
+    signals: Array  # shape (4, N, n): position, velocity, acceleration and torque
+    share: Array  # shape (4, n): how close each comes to its limit, 1 at the limit, NaN where there is none
+    nearest: IntArray  # shape (4, n): the instants at which
+    poses: Array  # shape (N, n, 4, 4): of the links in the base frame
+    tip: Array  # shape (N, 3): path of the tool [m]
+    floor: float  # height of the ground, or of the plane that the base is mounted on, in the base frame [m]
 
 
 def write_design_page(

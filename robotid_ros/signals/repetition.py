@@ -26,15 +26,9 @@ _SHARE = 0.6  # of the motion that a period found in it must explain
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repetition:
-    """A stretch of a recording in which the motion repeats.
+    """A stretch of a recording in which the motion repeats."""
 
-    Attributes
-    ----------
-    period, start, end : float
-        [s]; the stretch has two whole periods at least.
-    """
-
-    period: float
+    period: float  # [s]; the stretch has two whole periods at least
     start: float
     end: float
 

@@ -67,21 +67,12 @@ class TrackerConfig(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedArm:
-    """The true arm behind simulated measurements.
-
-    Attributes
-    ----------
-    nominal, actual : DHTable or RobotModel
-    frame : ndarray, shape (4, 4)
-        Robot base in the measurement frame.
-    tool : ndarray, shape (4, 4)
-        Target in the tip frame.
-    """
+    """The true arm behind simulated measurements."""
 
     nominal: DHTable | RobotModel
     actual: DHTable | RobotModel
-    frame: Array
-    tool: Array
+    frame: Array  # shape (4, 4): robot base in the measurement frame
+    tool: Array  # shape (4, 4): target in the tip frame
 
     def configurations(self, count: int, rng: np.random.Generator) -> Array:
         """Return random joint positions inside the limits (-pi to pi where there is none), shape (N, n)."""

@@ -38,29 +38,15 @@ class Servo:
     with h the torque of gravity, Coriolis and centrifugal forces, of which most controllers add a share, and
     z(e) = sign(e) max(|e| - play/2, 0): within the play, of gears or of a controller's dead band, an error makes no
     torque.
-
-    Attributes
-    ----------
-    stiffness, damping : ndarray, shape (n,)
-        kp [N m/rad] and kd [N m s/rad].
-    share : ndarray, shape (n,)
-        0 without a model, 1 with a perfect one.
-    offset : ndarray, shape (n,)
-        [N m]
-    play : ndarray, shape (n,)
-        [rad or m]
-    delay : float
-        d, one for all joints [s].
-    match : ndarray, shape (n,)
-        100 (1 - |tau - tau_servo| / |tau|): how well the servo explains the torque it was found in [%].
     """
 
-    stiffness: Array
+    stiffness: Array  # shape (n,), as the next: kp [N m/rad] and kd [N m s/rad]
     damping: Array
-    share: Array
-    offset: Array
-    play: Array
-    delay: float
+    share: Array  # shape (n,): 0 without a model, 1 with a perfect one
+    offset: Array  # shape (n,): [N m]
+    play: Array  # shape (n,): [rad or m]
+    delay: float  # d, one for all joints [s]
+    # shape (n,): 100 (1 - |tau - tau_servo| / |tau|): how well the servo explains the torque it was found in [%]
     match: Array
 
     def torque(self, error: Array, rate_error: Array, bias: Array) -> Array:

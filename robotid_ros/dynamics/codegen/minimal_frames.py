@@ -34,37 +34,19 @@ class MinimalChain:
     Body k's own frame has its origin on joint k's axis and z along it. Orientation of own frame k
     in its group's frame G: a turn about z by the sum of the group's joint angles up to k, each
     times its sign, plus ``turns[k]``.
-
-    Attributes
-    ----------
-    groups : tuple of tuple of int
-        Joints of each group.
-    revolute : tuple of bool
-    signs : tuple of float
-        -1 where the group's axis points against the joint's.
-    turns : tuple of float
-        [rad]
-    offsets : ndarray, shape (n, 3)
-        Origin k in own frame k - 1 at q = 0 [m]; zero for k = 0.
-    directions : ndarray, shape (n, 3)
-        For a prismatic joint its direction in own frame k - 1 (frame G of the first group for k = 0).
-    tilts : tuple of ndarray, shape (3, 3)
-        Frame G of each group in the own frame of the body before it (identity for the first).
-    start : ndarray, shape (3,)
-        Minus the acceleration of free fall, in the first group's frame [m/s^2].
-    frames : ndarray, shape (n, 4, 4)
-        Link frame k in own frame k.
     """
 
-    groups: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[int, ...], ...]  # joints of each group
     revolute: tuple[bool, ...]
-    signs: tuple[float, ...]
-    turns: tuple[float, ...]
-    offsets: Array
+    signs: tuple[float, ...]  # -1 where the group's axis points against the joint's
+    turns: tuple[float, ...]  # [rad]
+    offsets: Array  # shape (n, 3): origin k in own frame k - 1 at q = 0 [m]; zero for k = 0
+    # shape (n, 3): for a prismatic joint its direction in own frame k - 1 (frame G of the first group for k = 0)
     directions: Array
+    # shape (3, 3): frame G of each group in the own frame of the body before it (identity for the first)
     tilts: tuple[Array, ...]
-    start: Array
-    frames: Array
+    start: Array  # shape (3,): minus the acceleration of free fall, in the first group's frame [m/s^2]
+    frames: Array  # shape (n, 4, 4): link frame k in own frame k
 
 
 def joint_groups(model: RobotModel, snap: float) -> tuple[tuple[int, ...], ...]:

@@ -49,24 +49,14 @@ PSEUDO_NAMES = ('Sxx', 'Syy', 'Sxy', 'Sxz', 'Syz', 'mx', 'my', 'Szz', 'mz', 'm')
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Choices that change the length of the equations and not their value.
+    """Choices that change the length of the equations and not their value."""
 
-    Attributes
-    ----------
-    sides : tuple of int
-        Per group, see :func:`minimal_chain`.
-    carried : tuple of bool
-        Per link, whether it is evaluated in its group's frame instead of its own.
-    stepped : tuple of bool
-        Per link, whether U is stepped from the body before the group, of which it shares the third
-        column, or made anew from w and dw.
-    traced : tuple of bool
-        Per link, whether w_x^2 follows from w_x^2 + w_y^2, which no turn about z changes, instead of w_x.
-    """
-
-    sides: tuple[int, ...]
-    carried: tuple[bool, ...]
+    sides: tuple[int, ...]  # per group, see :func:`minimal_chain`
+    carried: tuple[bool, ...]  # per link, whether it is evaluated in its group's frame instead of its own
+    # per link, whether U is stepped from the body before the group, of which it shares the third column, or made anew
+    # from w and dw
     stepped: tuple[bool, ...]
+    # per link, whether w_x^2 follows from w_x^2 + w_y^2, which no turn about z changes, instead of w_x
     traced: tuple[bool, ...]
 
 
