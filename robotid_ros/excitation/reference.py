@@ -76,7 +76,7 @@ class Rest:
 class Move:
     """A straight move of all joints from rest to rest, of least jerk.
 
-        q = q0 + (q1 - q0)(10 s^3 - 15 s^4 + 6 s^5),   s = t / duration
+    q = q0 + (q1 - q0)(10 s^3 - 15 s^4 + 6 s^5),   s = t / duration
     """
 
     start: Array  # shape (n,): [rad or m]
