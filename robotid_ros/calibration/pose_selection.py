@@ -15,11 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array
-from robotid_ros.calibration.chain import chain_of
-from robotid_ros.calibration.identifiability import identifiable
-from robotid_ros.calibration.joint_terms import joint_terms
+from robotid_ros.calibration.chain import chain_of, joint_terms
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.problem import Problem, State
+from robotid_ros.calibration.problem import Problem, State, identifiable
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel

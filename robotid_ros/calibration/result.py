@@ -19,11 +19,9 @@ import yaml
 
 from robotid_ros import __version__
 from robotid_ros.arrays import Array
-from robotid_ros.calibration.chain import MOTIONS, KinematicChain
-from robotid_ros.calibration.identifiability import Identifiable
-from robotid_ros.calibration.joint_terms import JointTerms
+from robotid_ros.calibration.chain import MOTIONS, JointTerms, KinematicChain
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.problem import Problem
+from robotid_ros.calibration.problem import Identifiable, Problem
 from robotid_ros.calibration.solver import Fit
 from robotid_ros.calibration.validation import Accuracy, CrossValidation, HeldOut, accuracy
 from robotid_ros.errors import CalibrationError
@@ -313,7 +311,10 @@ def _pose_dict(transform: Array) -> dict[str, list[float]]:
 def write_result(
     result: CalibrationResult, folder: Path, files: Sequence[Path], settings: Mapping[str, Any]
 ) -> list[Path]:
-    """Write result.yaml, residuals.csv and calibrated.yaml or calibrated.urdf into a folder; return their names."""
+    """Write result.yaml, residuals.csv and calibrated.yaml or calibrated.urdf into a folder; return their names.
+
+    Residuals are measured minus predicted of every measurement [m, rad], before and after.
+    """
     texts = {'result.yaml': result.to_yaml(files, settings)}
     if isinstance(result.robot, DHTable):
         texts['calibrated.yaml'] = result.calibrated_table().to_yaml()
@@ -321,7 +322,18 @@ def write_result(
         texts['calibrated.urdf'] = calibrated_urdf(result)
     for name, text in texts.items():
         write_text(folder / name, text)
-    _write_residuals(result, folder / 'residuals.csv')
+    parts = {'before': result.nominal.residual, 'after': result.fit.residual}
+    if result.cross_validation is not None:
+        parts['cross_validated'] = result.cross_validation.residual
+    columns: dict[str, Array | Sequence[str]] = {
+        'measurement': [str(k + 1) for k in range(len(result.points))],
+        'set': result.points.sets,
+        'point': result.points.points,
+        'weight': result.fit.weights,
+    }
+    for part, residual in parts.items():
+        columns |= {f'{part}/{axis}': values for axis, values in zip(MOTIONS, residual.T, strict=False)}
+    write_table(folder / 'residuals.csv', columns)
     return [*(folder / name for name in texts), folder / 'residuals.csv']
 
 
@@ -344,19 +356,3 @@ def calibrated_urdf(result: CalibrationResult) -> str:
             motion = np.linalg.solve(robot.placements[i], calibrated[i])
             changed[name] = joints[name].origin @ motion
     return edited_urdf(robot.source, origins=changed)
-
-
-def _write_residuals(result: CalibrationResult, path: Path) -> None:
-    """Write measured minus predicted of every measurement [m, rad], before and after, as CSV."""
-    parts = {'before': result.nominal.residual, 'after': result.fit.residual}
-    if result.cross_validation is not None:
-        parts['cross_validated'] = result.cross_validation.residual
-    columns: dict[str, Array | Sequence[str]] = {
-        'measurement': [str(k + 1) for k in range(len(result.points))],
-        'set': result.points.sets,
-        'point': result.points.points,
-        'weight': result.fit.weights,
-    }
-    for part, residual in parts.items():
-        columns |= {f'{part}/{axis}': values for axis, values in zip(MOTIONS, residual.T, strict=False)}
-    write_table(path, columns)

@@ -14,15 +14,64 @@ measurement, S_j its scale, w_j its robust weight, sigma the noise and s_k the p
 a correction delta_k. Weights, noise, the relation of orientation to position noise, and the prior
 deviations (one for all lengths, one for all angles, one for each kind of term, by expectation
 maximisation as in Gaussian variance components) are re-estimated between the steps.
+
+One estimator makes all fits of a calibration, which the cross-validation repeats for every fold.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from scipy.special import chdtri
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
-from robotid_ros.calibration.problem import Problem, State
+from robotid_ros.calibration.chain import JointTerms
+from robotid_ros.calibration.problem import Problem, State, independent_columns
+from robotid_ros.errors import CalibrationError
+from robotid_ros.settings import Settings, setting
+
+TERM_KINDS = ('eccentricity', 'second_harmonic', 'compliance')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationConfig(Settings):
+    """Settings of a calibration."""
+
+    error = CalibrationError
+
+    frame: Literal['unknown', 'known'] = setting(
+        'unknown', 'known: the points are in the base frame of the robot; unknown: estimate the frame of every set'
+    )
+    tool: Literal['auto', 'known', 'position', 'pose'] = setting(
+        'auto', 'what is unknown of the targets in the tip frame; auto: all that can be measured'
+    )
+    terms: tuple[Literal['eccentricity', 'second_harmonic', 'compliance'], ...] = setting(
+        TERM_KINDS, 'joint terms to try; they are used only where the cross-validated error falls'
+    )
+    loss: Literal['hampel', 'huber', 'linear'] = setting(
+        'hampel',
+        'linear: least squares; huber: constant influence beyond the 95 % quantile; hampel: none beyond twice what one '
+        'in ten thousand Gaussian measurements exceeds',
+    )
+    prior: float | None = setting(
+        0.01, 'first guess of how far parameters are from nominal', unit='m, rad', range=(1e-9, 1.0)
+    )
+    few_poses: Literal['refused', 'least_norm'] = setting(
+        'refused',
+        'what happens where the poses give no more numbers than there are parameters; least_norm: of all geometries '
+        'that explain them the one nearest to the nominal, to look at, not to use',
+    )
+    folds: int = setting(5, 'of the cross-validation, 0 for none', range=(0, 1000))
+    seed: int = setting(0, 'of everything random', range=(0, 2**31 - 1))
+
+    def check(self) -> None:
+        """Refuse a single fold, which leaves nothing to estimate from, and a least norm without a measure of it."""
+        if self.folds == 1:
+            raise CalibrationError('folds: expected 0 (no cross-validation) or at least 2, got 1')
+        if self.few_poses == 'least_norm' and self.prior is None:
+            raise CalibrationError('few_poses: least_norm needs a prior, which says what counts as near')
+
 
 _NOISE_FLOOR = 1e-13  # [m], round-off of a metre-sized arm
 _PRIOR_FLOOR = 1e-7  # [m, rad]
@@ -119,7 +168,7 @@ def fit(
 ) -> Fit:
     """Estimate the free parameters, of which ``free``, shape (f,), holds the indices in the parameter vector.
 
-    ``loss`` is as in :class:`robotid_ros.calibration.config.CalibrationConfig`; ``prior``, where there is one, is the
+    ``loss`` is as in :class:`robotid_ros.calibration.solver.CalibrationConfig`; ``prior``, where there is one, is the
     first guess of how far geometric parameters are from nominal [m, rad]. With ``least_norm`` it is kept, and the noise
     is taken as hardly any: of all geometries that explain the measurements the one nearest to the nominal is found.
     """
@@ -266,3 +315,154 @@ def _scaled_modes(hessian: Array) -> tuple[Array, Array]:
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     values, vectors = np.linalg.eigh(hessian * np.outer(scale, scale))
     return np.where(values > 1e-13 * values.max(initial=0.0), values, np.inf), scale[:, None] * vectors
+
+
+_SELECTION_FOLDS = 10
+_SMALLEST_GAIN = 0.005  # of the squared error
+_STANDARD_ERRORS = 1.5  # of the gain, that the best of many candidates must bring
+_LARGEST_OFFSET = 0.01  # [rad], prior deviation of a term's root mean square
+
+
+def folds_of(q: Array, set_index: IntArray, count: int, rng: np.random.Generator) -> IntArray:
+    """Return the fold, 0 to count - 1, of each measurement: those of one pose together, every set over all folds."""
+    poses = np.unique(np.round(q, 3), axis=0, return_inverse=True)[1].ravel()
+    fold = np.full(len(q), -1, dtype=np.int64)
+    dealt: dict[int, int] = {}
+    next_fold = 0
+    for s in range(int(set_index.max()) + 1):
+        for pose in rng.permutation(np.unique(poses[set_index == s])):
+            if int(pose) not in dealt:
+                dealt[int(pose)] = next_fold % count
+                next_fold += 1
+    for k, pose in enumerate(poses):
+        fold[k] = dealt[int(pose)]
+    return fold
+
+
+def select_terms(
+    problem: Problem, geometric: Fit, groups: Sequence[Sequence[int]], splits: Sequence[IntArray]
+) -> list[int]:
+    """Return the joint terms, in increasing order, whose cross-validated squared error is lower with them.
+
+    The model is linearised at the geometric fit, so that each candidate costs a few small solves. A group of terms
+    enters together, if it lowers the error by at least half a per cent and by 1.5 standard errors of the gain over the
+    measurements, for every way of splitting them, a fold for every measurement: random folds are optimistic where
+    successive poses are similar, blocks in the order of measuring where the same poses were measured repeatedly.
+
+    ``problem`` has all candidates among its terms, ``geometric`` is of the same measurements without terms.
+    """
+    terms = problem.blocks[3]
+    count = terms.stop - terms.start
+    residual, jacobian = problem.linearise(replace(geometric.state, coefficients=np.zeros(count)))
+    scale = problem.scale * np.sqrt(geometric.weights)[:, None]
+    scale[:, 3:] *= geometric.orientation_scale
+    kept = len(geometric.free)
+    columns = np.concatenate([geometric.free, np.arange(terms.start, terms.stop)])
+    design = jacobian[:, :, columns] * scale[:, :, None]
+    right = residual * scale
+    size = np.sqrt(np.mean(np.square(problem.basis), axis=0))
+    prior = np.concatenate([geometric.prior, _LARGEST_OFFSET / np.maximum(size, 1e-12)])
+    penalty = geometric.noise**2 / np.square(prior)
+    chosen: list[int] = []
+    left = [list(group) for group in groups if np.all(size[list(group)] > 1e-9)]
+    while left:
+        used = [*range(kept), *(kept + k for k in chosen)]
+        choices = [used, *([*used, *(kept + k for k in group)] for group in left)]
+        errors = np.stack([held_out_errors(design, right, penalty, folds, choices) for folds in splits], axis=1)
+        now, trials = errors[0], errors[1:]  # (splits, N), (groups, splits, N)
+        k = int(np.argmin(trials.sum(axis=(1, 2))))
+        gain = now - trials[k]
+        total = gain.sum(axis=1)
+        doubtful = total < _STANDARD_ERRORS * np.std(gain, axis=1) * np.sqrt(gain.shape[1])
+        if doubtful.any() or (total < _SMALLEST_GAIN * now.sum(axis=1)).any():
+            break
+        chosen += left.pop(k)
+    return sorted(chosen)
+
+
+def held_out_errors(
+    design: Array, right: Array, penalty: Array, folds: IntArray, choices: Sequence[Sequence[int]]
+) -> Array:
+    """Return the squared errors of all measurements, each predicted from the other folds, for some choices of columns.
+
+    ``design``, shape (N, m, columns), and ``right``, shape (N, m), are the equations; ``penalty``, shape (columns,), is
+    added to the diagonal of the normal equations, and ``folds``, shape (N,), count from 0. The result has the shape
+    (len(choices), N).
+    """
+    members = [folds == fold for fold in range(int(folds.max()) + 1)]
+    grams = np.stack([np.einsum('nmi,nmj->ij', design[rows], design[rows], optimize=True) for rows in members])
+    slopes = np.stack([np.einsum('nmi,nm->i', design[rows], right[rows]) for rows in members])
+    normal = grams.sum(axis=0) - grams + np.diag(penalty)
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(grams.sum(axis=0)) + penalty, 1e-300))
+    normal = normal * np.outer(scale, scale) + 1e-12 * np.eye(len(scale))
+    gradient = (slopes.sum(axis=0) - slopes) * scale
+    errors = np.empty((len(choices), len(right)))
+    for found, choice in zip(errors, choices, strict=True):
+        columns = np.array(choice, dtype=np.int64)
+        solved = np.linalg.solve(normal[:, columns[:, None], columns], gradient[:, columns, None])[..., 0]
+        predicted = (design[:, :, columns] @ (solved * scale[columns])[folds][..., None])[..., 0]
+        found[:] = np.square(right - predicted).sum(axis=1)
+    return errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimator:
+    """Start, parameters and settings of the fits."""
+
+    start: State  # frames and targets in closed form, nominal geometry
+    placed: IntArray  # identifiable frame and target parameters
+    free: IntArray  # all identifiable parameters, without joint terms
+    candidates: JointTerms
+    groups: tuple[tuple[int, ...], ...]  # candidates that enter together
+    config: CalibrationConfig
+
+    def nominal(self, problem: Problem) -> Fit:
+        """Fit frames and targets to the nominal geometry."""
+        return fit(problem, self.start, self.placed, loss=self.config.loss)
+
+    def geometric(self, problem: Problem, nominal: Fit) -> Fit:
+        """Fit geometry, frames and targets."""
+        return self._fit(problem, nominal.state, self.free)
+
+    def _fit(self, problem: Problem, start: State, free: IntArray) -> Fit:
+        return fit(problem, start, free, loss=self.config.loss, prior=self.config.prior)
+
+    def least_norm(self, problem: Problem, nominal: Fit) -> Fit:
+        """Return the geometry nearest to the nominal one of all that explain too few measurements."""
+        prior = self.config.prior
+        return fit(problem, nominal.state, self.free, loss='linear', prior=prior, least_norm=True)
+
+    def averaged(self, problem: Problem, nominal: Fit) -> Fit:
+        """Return the average of the geometries that are each nearest to the nominal and explain one measurement.
+
+        Frames and targets, which one measurement cannot show, are those of the nominal geometry there, and fitted to
+        the average.
+        """
+        geometry, prior = problem.blocks[2], self.config.prior
+        free = self.free[(self.free >= geometry.start) & (self.free < geometry.stop)]
+        alone = [
+            fit(problem.subset(np.array([k])), nominal.state, free, loss='linear', prior=prior, least_norm=True)
+            for k in range(len(problem))
+        ]
+        mean = np.mean([each.state.geometry for each in alone], axis=0)
+        return fit(problem, replace(nominal.state, geometry=mean), self.placed, loss='linear')
+
+    def with_terms(self, problem: Problem, geometric: Fit) -> tuple[Problem, Fit]:
+        """Add the joint terms that lower the cross-validated error, and fit all again."""
+        if not self.groups:
+            return problem, geometric
+        rng = np.random.default_rng(1)
+        count = min(_SELECTION_FOLDS, len(problem))
+        blocks = np.arange(len(problem)) * count // len(problem)
+        splits = [folds_of(problem.q, problem.set_index, count, rng), blocks]
+        chosen = select_terms(problem.with_terms(self.candidates), geometric, self.groups, splits)
+        if not chosen:
+            return problem, geometric
+        extended = problem.with_terms(self.candidates.selected(chosen))
+        start = replace(geometric.state, coefficients=np.zeros(len(chosen)))
+        jacobian = extended.linearise(start)[1] * extended.scale[:, :, None]
+        terms = extended.blocks[3]
+        free, _ = independent_columns(
+            jacobian.reshape(-1, jacobian.shape[2]), [self.free, np.arange(terms.start, terms.stop)], smallest=0.0
+        )
+        return extended, self._fit(extended, start, free)
