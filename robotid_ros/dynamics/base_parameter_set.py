@@ -22,8 +22,7 @@ import scipy.linalg
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.dynamics.chain import checked_samples, sample_motion
-from robotid_ros.dynamics.codegen.cache import content_key
-from robotid_ros.dynamics.codegen.kernel import KernelStore
+from robotid_ros.dynamics.codegen.kernel import KernelStore, content_key
 from robotid_ros.dynamics.codegen.symbolic_regressor import regressor_gradient_function
 from robotid_ros.dynamics.newton_euler import single_regressor
 from robotid_ros.dynamics.standard_regressor import (

@@ -25,13 +25,16 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import Part, aligned_chain, checked_output, checked_samples, moving
-from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernels
-from robotid_ros.dynamics.codegen.expression import Graph, Number
-from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock
-from robotid_ros.dynamics.codegen.kernel import NumpyKernel, Single, single_sample
-from robotid_ros.dynamics.codegen.minimal_frames import minimal_chain
-from robotid_ros.dynamics.codegen.minimal_recursion import PSEUDO_NAMES, Form, TorqueTracer, pseudo_parameter_map
-from robotid_ros.dynamics.codegen.symbolic_regressor import combined, motion_inputs, regressor_function
+from robotid_ros.dynamics.codegen.expression import Graph, GraphFunction, InputBlock, Number, combined
+from robotid_ros.dynamics.codegen.kernel import CompiledKernel, NumpyKernel, Single, compiled_kernels, single_sample
+from robotid_ros.dynamics.codegen.minimal_recursion import (
+    PSEUDO_NAMES,
+    Form,
+    TorqueTracer,
+    minimal_chain,
+    pseudo_parameter_map,
+)
+from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs, regressor_function
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import transform_inertial_parameters
 
