@@ -16,6 +16,7 @@ beta = delta_b + Kd delta_d.
 """
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.linalg
@@ -37,6 +38,9 @@ from robotid_ros.dynamics.standard_regressor import (
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import INERTIAL_UNITS, joint_unit
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 DATA_TOLERANCE = 1e-5
 """Tolerance for work with data: a column whose independent part is smaller cannot be identified.
@@ -73,10 +77,10 @@ class BaseParameters:
     """
 
     model: RobotModel
-    rotor_inertia: bool
-    viscous: bool
-    coulomb: bool
-    offset: bool
+    rotor_inertia: bool = False
+    viscous: bool = False
+    coulomb: bool = False
+    offset: bool = False
     independent: IntArray
     map: Array
     columns: tuple[str, ...]
@@ -218,26 +222,18 @@ class BaseParameters:
         return text + (' + ...' if limit is not None and len(others) > limit else '')
 
 
-def base_parameters(
-    model: RobotModel,
-    *,
-    rotor_inertia: bool = False,
-    viscous: bool = False,
-    coulomb: bool = False,
-    offset: bool = False,
-    tolerance: float = 1e-9,
-) -> BaseParameters:
+def base_parameters(model: RobotModel, *, tolerance: float = 1e-9, **columns: 'Unpack[Columns]') -> BaseParameters:
     """Return the base parameters of an arm.
 
     Parameters
     ----------
     model : RobotModel
-    rotor_inertia, viscous, coulomb, offset : bool
-        Drive parameters beside the inertial ones.
     tolerance : float
         A column is dependent when its part that is independent of the columns before it is smaller
         than this part of its length. Raise it to, say, 1e-5 for descriptions whose right angles are written with
         five digits.
+    **columns : bool
+        Drive parameters beside the inertial ones: rotor_inertia, viscous, coulomb, offset.
 
     Returns
     -------
@@ -254,17 +250,16 @@ def base_parameters(
     """
     if not 0.0 < tolerance < 1.0:
         raise ModelError(f'tolerance: expected a number between 0 and 1, got {tolerance}')
-    options = Columns(rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset)
-    names = column_names(model, **options)
+    names = column_names(model, **columns)
     # A sample has a row for every joint: so many have some three rows for every column.
     motion = sample_motion(model, 2 * len(names) // model.n + 20, np.random.default_rng(0))
-    observations = observation_matrix(full_regressor(model, *motion, **options))
+    observations = observation_matrix(full_regressor(model, *motion, **columns))
     independent, never, grouping = reduced_columns(observations, tolerance)
     grouping.flags.writeable = False
     independent.flags.writeable = False
     return BaseParameters(
         model=model,
-        **options,
+        **columns,
         independent=independent,
         map=grouping,
         columns=names,

@@ -18,6 +18,7 @@ searched for the fewest operations.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.linalg
@@ -64,11 +65,14 @@ from robotid_ros.dynamics.codegen.source import (
     python_source,
 )
 from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs, regressor_function
-from robotid_ros.dynamics.standard_regressor import drive_symbols, full_regressor, observation_matrix
+from robotid_ros.dynamics.standard_regressor import Columns, drive_symbols, full_regressor, observation_matrix
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import transform_inertial_parameters
 from robotid_ros.progress import Progress
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -464,14 +468,11 @@ _RIGID = ('rigid_body', 'gravity')
 def minimal_model(
     model: RobotModel,
     *,
-    rotor_inertia: bool = False,
-    viscous: bool = False,
-    coulomb: bool = False,
-    offset: bool = False,
     friction: JointFriction | None = None,
     tolerance: float = 1e-9,
     snap: float = 1e-12,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress | None = None,
+    **columns: 'Unpack[Columns]',
 ) -> MinimalModel:
     """Generate the minimal model of an arm.
 
@@ -481,8 +482,6 @@ def minimal_model(
     Parameters
     ----------
     model : RobotModel
-    rotor_inertia, viscous, coulomb, offset : bool
-        Drive parameters beside the inertial ones.
     friction : JointFriction, optional
         Added to the torques; its parameters are zero until they are given.
     tolerance : float
@@ -493,6 +492,8 @@ def minimal_model(
         shorter and the torques change by that part.
     progress : callable, optional
         Called with a fraction between 0 and 1 and a text.
+    **columns : bool
+        Drive parameters beside the inertial ones: rotor_inertia, viscous, coulomb, offset.
 
     Returns
     -------
@@ -511,9 +512,7 @@ def minimal_model(
         raise ModelError(f'snap: expected a number between 0 and 1, got {snap}')
     drives = model.drives if model.has_coupled_drives else None
     model = model.at_motors()
-    base = base_parameters(
-        model, rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset, tolerance=tolerance
-    )
+    base = base_parameters(model, tolerance=tolerance, **columns)
     settings = {'settings': np.array([tolerance, snap])}
     key = content_key(model, settings, f'minimal model {sorted(base.options.items())}')
     arrays = load_arrays(key)
@@ -607,7 +606,7 @@ def _friction_torques(
 
 
 def _generate(
-    base: BaseParameters, tolerance: float, snap: float, progress: Callable[[float, str], None] | None
+    base: BaseParameters, tolerance: float, snap: float, progress: Progress | None
 ) -> dict[str, Array | IntArray]:
     """Return the rigid body's graphs with coefficients for inputs, and which coefficients are friction's."""
     n = base.model.n

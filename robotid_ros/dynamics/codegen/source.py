@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Source made from graph functions: kernels in C, and minimal models in C99, C++ and Python, without allocation or state."""
+"""Source made from graph functions: kernels in C, and minimal models in C99, C++ and Python."""
 
 import re
 from collections.abc import Callable, Mapping
