@@ -73,14 +73,7 @@ FUNCTIONS = {
 class OperationCount(tuple[int, int]):
     """Operations of one evaluation: the pair (multiplications, additions).
 
-    Attributes
-    ----------
-    multiplications : int
-        Every multiplication emitted, by constants too.
-    additions : int
-        Every addition and subtraction emitted.
-    trigonometric : int
-        Sines and cosines; like other functions not part of the pair.
+    Every one emitted counts, by constants too. Sines and cosines, like other functions, are not part of the pair.
     """
 
     trigonometric: int

@@ -212,7 +212,7 @@ def compiled_kernels(
     if compiler is None or cache_directory() is None:
         return None
     try:
-        identity = '\0'.join((name, key, *_FLAGS, _compiler_identity(compiler), _processor_identity(), _headers()))
+        identity = '\0'.join((name, key, *_FLAGS, _identity(compiler), _processor_identity()))
         file = f'{name}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}.so'
         for fresh in (False, True):
             if fresh or kept(file) is None:
@@ -259,15 +259,11 @@ def _build(compiler: str, source: str) -> bytes | None:
     return None
 
 
-def _compiler_identity(compiler: str) -> str:
+def _identity(compiler: str) -> str:
+    """Return a text that identifies a compiler and the headers."""
     real = Path(compiler).resolve()
-    status = real.stat()
-    return f'{real} {status.st_size} {status.st_mtime_ns}'
-
-
-@lru_cache(maxsize=1)
-def _headers() -> str:
-    return ''.join(Path(__file__).with_name(name).read_text(encoding='utf-8') for name in _HEADERS)
+    headers = (Path(__file__).with_name(name).read_text(encoding='utf-8') for name in _HEADERS)
+    return '\0'.join((f'{real} {real.stat().st_size} {real.stat().st_mtime_ns}', *headers))
 
 
 @lru_cache(maxsize=1)
@@ -351,14 +347,9 @@ class KernelStore:
         """
         entry = name if compiled else f'{name} in numpy'
         if entry not in self._kernels:
-            made = _compiled(name, key, make) if compiled else None
-            self._kernels[entry] = made or NumpyKernel(make())
+            found = compiled_kernels(name, key, lambda: batch_source(make()), [name]) if compiled else None
+            self._kernels[entry] = found[name] if found else NumpyKernel(make())
         return self._kernels[entry]
-
-
-def _compiled(name: str, key: str, make: Callable[[], GraphFunction]) -> CompiledKernel | None:
-    found = compiled_kernels(name, key, lambda: batch_source(make()), [name])
-    return None if found is None else found[name]
 
 
 class _Method(ctypes.Structure):

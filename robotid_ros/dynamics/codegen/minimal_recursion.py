@@ -29,7 +29,7 @@ for open and closed-loop robots", IEEE ICRA 1986).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import cos, pi, sin
 
 import numpy as np
@@ -50,6 +50,7 @@ from robotid_ros.dynamics.codegen.symbolic_regressor import (
     velocity_matrix,
 )
 from robotid_ros.model import RobotModel
+from robotid_ros.model.kinematics import link_transforms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,7 @@ def joint_groups(model: RobotModel, snap: float) -> tuple[tuple[int, ...], ...]:
 
     ``snap`` is the largest sine of the angle between parallel axes.
     """
-    axes, _ = _axes_at_zero(model)
+    _, axes = _at_zero(model)
     groups: list[list[int]] = [[]]
     current: Array | None = None
     for k, kind in enumerate(model.joint_types):
@@ -97,12 +98,14 @@ def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float =
     For each group, ``sides`` says whether its plane of origins goes through the common normal with the group before (0)
     or after it (1). Sines, and lengths relative to the arm's, below ``snap`` are taken as zero.
     """
-    axes, points = _axes_at_zero(model)
+    frames, axes = _at_zero(model)
+    points = frames[:, :3, 3]
     groups = joint_groups(model, snap)
     n = model.n
     signs, turns = [1.0] * n, [0.0] * n
     size = max(float(np.abs(points - points[0]).max()), 1e-3)
-    z = [_common_axis(model, group, axes) for group in groups]
+    revolutes = [_revolutes(model, group) for group in groups]
+    z = [axes[of[0]] if of else np.array([0.0, 0.0, 1.0]) for of in revolutes]
     origins = _origins(model, groups, axes, points, z, sides, size)
     turned = np.empty((n, 3, 3))
     tilts: list[Array] = []
@@ -113,12 +116,26 @@ def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float =
         for position, k in enumerate(group):
             if model.joint_types[k] == 'revolute' and axes[k] @ z[g] < 0.0:
                 signs[k] = -1.0
-            toward = _toward(position, group, origins, z, g, snap * size)
-            if toward is None:
-                turns[k] = turns[group[position - 1]] if position else 0.0
+            # x of a body's own frame points to the next origin, or along the common normal.
+            following = group[position + 1] if position + 1 < len(group) else None
+            if following is not None and np.linalg.norm(origins[following] - origins[k]) > snap * size:
+                toward = origins[following] - origins[k]
+            elif following is None and g + 1 < len(z):
+                toward = np.cross(z[g], z[g + 1])
+                toward = toward / np.linalg.norm(toward)
             else:
-                turns[k] = _snapped_angle(float(np.arctan2(toward @ frame[:, 1], toward @ frame[:, 0])), snap)
-        turns = _without_needless_turns(turns, group, model)
+                turns[k] = turns[group[position - 1]] if position else 0.0
+                continue
+            angle = float(np.arctan2(toward @ frame[:, 1], toward @ frame[:, 0]))
+            nearest = float(round(angle / (np.pi / 2.0)) * (np.pi / 2.0))
+            turns[k] = nearest if abs(angle - nearest) < snap else angle
+        # A body moved by a prismatic joint, and the body before it, have one orientation; before the first revolute
+        # joint nothing turns against the group's frame.
+        for previous, k in reversed(list(pairwise(group))):
+            if model.joint_types[k] == 'prismatic':
+                turns[previous] = turns[k]
+        for k in takewhile(lambda k: model.joint_types[k] != 'revolute', group):
+            turns[k] = 0.0
         for k in group:
             cosine, sine = np.cos(turns[k]), np.sin(turns[k])
             turned[k] = frame @ np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
@@ -132,6 +149,9 @@ def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float =
             directions[k] = _snapped(basis.T @ axes[k], snap)
     strength = max(float(np.linalg.norm(model.gravity)), 1e-300)
     start = -strength * _snapped(_first_frame(z[0], model.gravity).T @ model.gravity / strength, snap)
+    own = np.tile(np.eye(4), (n, 1, 1))
+    own[:, :3, :3] = np.swapaxes(turned, 1, 2) @ frames[:, :3, :3]
+    own[:, :3, 3] = (np.swapaxes(turned, 1, 2) @ (points - origins)[:, :, None])[:, :, 0]
     return MinimalChain(
         groups=groups,
         revolute=tuple(kind == 'revolute' for kind in model.joint_types),
@@ -141,41 +161,18 @@ def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float =
         directions=directions,
         tilts=tuple(tilts),
         start=start,
-        frames=_link_frames(model, turned, origins),
+        frames=own,
     )
 
 
-def _axes_at_zero(model: RobotModel) -> tuple[Array, Array]:
-    """Return directions and points of all joint axes at q = 0, in the base frame."""
-    axes, points = np.empty((model.n, 3)), np.empty((model.n, 3))
-    for k, transform in enumerate(_transforms_at_zero(model)):
-        axes[k], points[k] = transform[:3, :3] @ model.axes[k], transform[:3, 3]
-    return axes, points
-
-
-def _transforms_at_zero(model: RobotModel) -> list[Array]:
-    transform, result = np.eye(4), []
-    for placement in model.placements:
-        transform = transform @ placement
-        result.append(transform)
-    return result
-
-
-def _link_frames(model: RobotModel, turned: Array, origins: Array) -> Array:
-    frames = np.tile(np.eye(4), (model.n, 1, 1))
-    for k, transform in enumerate(_transforms_at_zero(model)):
-        frames[k, :3, :3] = turned[k].T @ transform[:3, :3]
-        frames[k, :3, 3] = turned[k].T @ (transform[:3, 3] - origins[k])
-    return frames
+def _at_zero(model: RobotModel) -> tuple[Array, Array]:
+    """Return the link frames at q = 0 and the directions of the joints' axes, in the base frame."""
+    frames = link_transforms(model, np.zeros((1, model.n)))[0]
+    return frames, (frames[:, :3, :3] @ model.axes[:, :, None])[:, :, 0]
 
 
 def _revolutes(model: RobotModel, group: Sequence[int]) -> list[int]:
     return [k for k in group if model.joint_types[k] == 'revolute']
-
-
-def _common_axis(model: RobotModel, group: Sequence[int], axes: Array) -> Array:
-    revolutes = _revolutes(model, group)
-    return np.asarray(axes[revolutes[0]]) if revolutes else np.array([0.0, 0.0, 1.0])
 
 
 def _origins(
@@ -226,32 +223,6 @@ def _foot(point: Array, axis: Array, other_point: Array, other_axis: Array, size
     return np.asarray(point + (gap @ axis) * axis)
 
 
-def _toward(
-    position: int, group: Sequence[int], origins: Array, z: Sequence[Array], g: int, small: float
-) -> Array | None:
-    """Return the direction for x of a body's own frame: to the next origin, or along the common normal."""
-    if position + 1 < len(group):
-        gap = origins[group[position + 1]] - origins[group[position]]
-        return gap if np.linalg.norm(gap) > small else None
-    if g + 1 < len(z):
-        normal = np.cross(z[g], z[g + 1])
-        return np.asarray(normal / np.linalg.norm(normal))
-    return None
-
-
-def _without_needless_turns(turns: list[float], group: Sequence[int], model: RobotModel) -> list[float]:
-    """Give a body moved by a prismatic joint, and the body before it, one orientation."""
-    result = list(turns)
-    for previous, k in reversed(list(pairwise(group))):
-        if model.joint_types[k] == 'prismatic':
-            result[previous] = result[k]
-    for k in group:
-        if model.joint_types[k] == 'revolute':
-            break
-        result[k] = 0.0  # before the first revolute joint nothing turns against the group's frame
-    return result
-
-
 def _first_frame(z: Array, gravity: Array) -> Array:
     """Return the frame of the first group: x along the component of gravity across the axis."""
     across = -gravity + z * (gravity @ z)
@@ -271,12 +242,6 @@ def _snapped(values: Array, tolerance: float, *, unit: bool = True) -> Array:
     """Return the numbers with those near zero (and near +-1, for direction cosines) made exact."""
     result = np.where(np.abs(values) < tolerance, 0.0, values)
     return np.where(np.abs(np.abs(result) - 1.0) < tolerance, np.sign(result), result) if unit else result
-
-
-def _snapped_angle(angle: float, tolerance: float) -> float:
-    quarter = np.pi / 2.0
-    nearest = round(angle / quarter) * quarter
-    return float(nearest if abs(angle - nearest) < tolerance else angle)
 
 
 PSEUDO_NAMES = ('Sxx', 'Syy', 'Sxy', 'Sxz', 'Syz', 'mx', 'my', 'Szz', 'mz', 'm')
@@ -341,7 +306,14 @@ class TorqueTracer:
         )
         self.parameters = parameters
         self.group_of = {k: group for group in chain.groups for k in group}
-        self.places = self._places()
+        # The frame in which each body is evaluated: own frame of a body, or None for its group's. A body that slides is
+        # evaluated where the body before it is, whose orientation it shares.
+        self.places: list[int | None] = []
+        for k, carried in enumerate(form.carried):
+            if chain.revolute[k]:
+                self.places.append(None if carried else k)
+            else:
+                self.places.append(None if k == self.group_of[k][0] else self.places[-1])
 
     def torques(self) -> list[Number]:
         """Return the torques: forward pass, then backward pass."""
@@ -354,24 +326,11 @@ class TorqueTracer:
         for g, group in enumerate(chain.groups):
             if g > 0:
                 arms[group[0]] = self._arm(group[0], None)
-                acceleration = self._shifted(acceleration, motion, arms[group[0]])
+                acceleration = plus(acceleration, rows_times(motion.matrix, arms[group[0]]))
                 motion = self._tilted(motion, chain.tilts[g])
                 acceleration = matrix_times(chain.tilts[g].T, acceleration)
             acceleration, motion = self._forward(g, motion, acceleration, evaluated, accelerations, arms)
         return self._backward(evaluated, accelerations, arms)
-
-    def _places(self) -> list[int | None]:
-        """Return the frame in which each body is evaluated: own frame of a body, or None for its group's.
-
-        A body that slides is evaluated where the body before it is, whose orientation it shares.
-        """
-        places: list[int | None] = []
-        for k, carried in enumerate(self.form.carried):
-            if self.chain.revolute[k]:
-                places.append(None if carried else k)
-            else:
-                places.append(None if k == self.group_of[k][0] else places[-1])
-        return places
 
     def _forward(
         self,
@@ -389,12 +348,14 @@ class TorqueTracer:
         for position, k in enumerate(group):
             if position:
                 arms[k] = self._arm(k, place)
-                acceleration = self._shifted(acceleration, motion, arms[k])
+                acceleration = plus(acceleration, rows_times(motion.matrix, arms[k]))
             if chain.revolute[k]:
                 motion = self._in_group(k, base) if self.places[k] is None else self._in_own(k, base)
                 acceleration = self._turned(acceleration, place, self.places[k])
             else:
-                acceleration = self._slid(k, acceleration, motion, self._direction(k, place))
+                direction = self._direction(k, place)  # of sliding, which adds 2 w x dq d + ddq d
+                swing = times(2.0 * self.rate[k], cross(motion.rate, direction))
+                acceleration = plus(plus(acceleration, swing), times(self.change[k], direction))
             place = self.places[k]
             evaluated[k], accelerations[k] = motion, acceleration
         last = group[-1]
@@ -402,11 +363,6 @@ class TorqueTracer:
             motion = self._in_own(last, base)
             acceleration = self._turned(acceleration, None, last)
         return acceleration, motion
-
-    def _slid(self, k: int, acceleration: Vector, motion: _Motion, direction: Vector) -> Vector:
-        """Add the acceleration of sliding along a direction: 2 w x dq d + ddq d."""
-        swing = times(2.0 * self.rate[k], cross(motion.rate, direction))
-        return plus(plus(acceleration, swing), times(self.change[k], direction))
 
     def _backward(self, evaluated: list[_Motion], accelerations: list[Vector], arms: list[Vector]) -> list[Number]:
         """Return the joints' torques."""
@@ -546,9 +502,6 @@ class TorqueTracer:
         if k == self.group_of[k][0]:
             return own
         return self._turned(own, k - 1, place)
-
-    def _shifted(self, acceleration: Vector, motion: _Motion, arm: Vector) -> Vector:
-        return plus(acceleration, rows_times(motion.matrix, arm))
 
     def _wrench(self, k: int, place: int | None, motion: _Motion, acceleration: Vector) -> tuple[Vector, Vector]:
         """Return force and moment about the origin that body k needs."""

@@ -198,11 +198,23 @@ def _driver(function: GraphFunction, parameters: list[str]) -> list[str]:
             copies.append(f'    double padded{b}[LANES * {given.width}] = {{0}};')
             copies.append(f'    memcpy(padded{b}, in{b} + s * {given.width}, sizeof(double) * rest * {given.width});')
     width = len(function.references)
+    streamed = []
+    if width >= _STREAMED_WIDTH:
+        streamed = [
+            f'    if (count > {_STREAMED_BYTES // 8 // width}) {{',
+            f'        double row[LANES * {width}];',
+            '        for (; s + LANES <= count; s += LANES) {',
+            f'            block({", ".join(arguments)}, row);',
+            f'            stream(row, out + s * {width}, LANES * {width});',
+            '        }',
+            '        finish_stream();',
+            '    }',
+        ]
     return [
         f'void {function.name}(long count, {", ".join(parameters)})',
         '{',
         '    long s = 0;',
-        *_streamed(width, arguments),
+        *streamed,
         '    for (; s + LANES <= count; s += LANES) {',
         f'        block({", ".join(arguments)}, out + s * {width});',
         '    }',
@@ -215,22 +227,6 @@ def _driver(function: GraphFunction, parameters: list[str]) -> list[str]:
         f'    block({", ".join(padded)}, made);',
         f'    memcpy(out + s * {width}, made, sizeof(double) * rest * {width});',
         '}',
-    ]
-
-
-def _streamed(width: int, arguments: list[str]) -> list[str]:
-    """Return the loop that writes a large output past the caches; nothing where it is not wide enough."""
-    if width < _STREAMED_WIDTH:
-        return []
-    return [
-        f'    if (count > {_STREAMED_BYTES // 8 // width}) {{',
-        f'        double row[LANES * {width}];',
-        '        for (; s + LANES <= count; s += LANES) {',
-        f'            block({", ".join(arguments)}, row);',
-        f'            stream(row, out + s * {width}, LANES * {width});',
-        '        }',
-        '        finish_stream();',
-        '    }',
     ]
 
 
@@ -285,12 +281,6 @@ class GeneratedCode:
 def as_comment(text: str) -> str:
     """Return a name that is safe in a comment or a string: letters, digits and some signs."""
     return re.sub(r'[^A-Za-z0-9_ .,:+()\[\]-]', '_', text)[:200]
-
-
-def used_inputs(function: GraphFunction) -> set[int]:
-    """Return which input blocks a function reads."""
-    graph = function.graph
-    return {function.input_places[graph.first[node]][0] for node in function.schedule if graph.kind[node] == Op.INPUT}
 
 
 def joint_units(model: RobotModel) -> list[str]:
@@ -492,7 +482,8 @@ def _coefficient_function(code: GeneratedCode, prefix: str, linkage: str = '') -
 
 
 def _function(function: GraphFunction, signature: str, name: str) -> list[str]:
-    used = used_inputs(function)
+    graph, places = function.graph, function.input_places
+    used = {places[graph.first[node]][0] for node in function.schedule if graph.kind[node] == Op.INPUT}
     out = 'regressor_rows' if name == 'regressor' else 'tau'
 
     def read(number: int) -> str:
