@@ -47,11 +47,7 @@ def placed_start(
     """Place frames and targets by the nominal geometry.
 
     Returns the state, the axes that are estimated (0 to 5 of every frame, 6 to 11 of every target), and a warning.
-
-    Raises
-    ------
-    CalibrationError
-        If an option or target is wrong, or the nominal geometry does not fit at all.
+    Raises a CalibrationError if an option or target is wrong, or the nominal geometry does not fit at all.
     """
     if config.tool == 'pose' and problem.rotation is None:
         raise CalibrationError("tool 'pose' needs measured orientations (qw,qx,qy,qz); there are positions only")

@@ -294,10 +294,7 @@ def append_points(path: str | Path, points: MeasuredPoints) -> int:
 def read_joints(path: str | Path, joint_names: Sequence[str]) -> Array:
     """Read joint coordinates, shape (N, n), from CSV columns ``position/<joint>``; others are ignored.
 
-    Raises
-    ------
-    CalibrationError
-        If the file cannot be read, a joint has no column, or a cell is not a finite number.
+    Raises a CalibrationError if the file cannot be read, a joint has no column, or a cell is not a finite number.
     """
     what = f"joints file '{path}'"
     with refusing(what, CalibrationError):

@@ -38,10 +38,7 @@ class Workspace:
 def random_configurations(robot: RobotModel | DHTable, count: int, rng: np.random.Generator) -> Array:
     """Return joint coordinates drawn uniformly inside the limits, revolute joints within -pi to pi, (count, n).
 
-    Raises
-    ------
-    CalibrationError
-        If the count is not positive, or a prismatic joint has no limits.
+    Raises a CalibrationError if the count is not positive, or a prismatic joint has no limits.
     """
     if count < 1:
         raise CalibrationError(f'expected a positive number of poses, got {count}')

@@ -325,14 +325,10 @@ def placed_columns(problem: Problem, unknown: IntArray) -> IntArray:
 def identifiable(problem: Problem, state: State, unknown: IntArray, *, few: bool = False) -> Identifiable:
     """Decide by rank which parameters can be identified, first by any measurements of this kind, then by these.
 
-    Frames come before targets and targets before the geometry, so that what is fixed is a
-    parameter of the arm with a nominal value; in the geometry the joints' zeros come first. Where ``few`` poses are
-    allowed and there are too few, all that any measurements determine are free.
-
-    Raises
-    ------
-    CalibrationError
-        If there are too few different poses, and they are not allowed.
+    Frames come before targets and targets before the geometry, so that what is fixed is a parameter of the arm with a
+    nominal value; in the geometry the joints' zeros come first. Where ``few`` poses are allowed and there are too few,
+    all that any measurements determine are free. Raises a CalibrationError if there are too few different poses, and
+    they are not allowed.
     """
     geometry = problem.blocks[2]
     placed = placed_columns(problem, unknown)

@@ -66,10 +66,7 @@ def aligned_chain(model: RobotModel) -> Chain:
 def checked_samples(model: RobotModel, **arrays: Array) -> list[Array]:
     """Return the arrays as float64 after checking that each has shape (N, n) with one N.
 
-    Raises
-    ------
-    DataError
-        Naming the array whose shape does not fit.
+    Raises a DataError naming the array whose shape does not fit.
     """
     checked = [np.asarray(value, dtype=np.float64) for value in arrays.values()]
     for name, value in zip(arrays, checked, strict=True):
@@ -84,10 +81,8 @@ def checked_samples(model: RobotModel, **arrays: Array) -> list[Array]:
 def checked_output(out: Array | None, shape: tuple[int, ...], given: Sequence[Array]) -> Array:
     """Return the array to write a result to: a new one, or the caller's.
 
-    Raises
-    ------
-    DataError
-        If the caller's is not a writeable C-contiguous float64 array of this shape, or shares memory with an input.
+    Raises a DataError if the caller's is not a writeable C-contiguous float64 array of this shape, or shares memory
+    with an input.
     """
     if out is None:
         return np.empty(shape)
@@ -112,10 +107,7 @@ def checked_output(out: Array | None, shape: tuple[int, ...], given: Sequence[Ar
 def moving(part: Part, dq: Array, ddq: Array) -> tuple[Array, Array]:
     """Return the velocities and accelerations of a part: zero for gravity alone.
 
-    Raises
-    ------
-    DataError
-        If there is no such part.
+    Raises a DataError if there is no such part.
     """
     if part not in ('all', 'gravity', 'kinetic'):
         raise DataError(f"part: expected 'all', 'gravity' or 'kinetic', got {part!r}")

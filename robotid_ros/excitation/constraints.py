@@ -276,10 +276,7 @@ class TorqueLimits:
 def check_reachable(model: RobotModel, limits: JointLimits, start: Sequence[float]) -> None:
     """Refuse limits that no periodic motion can satisfy, and limits that do not bound it.
 
-    Raises
-    ------
-    ExcitationError
-        Naming the joint and the limit.
+    Raises an ExcitationError naming the joint and the limit.
     """
     for j, name in enumerate(model.joint_names):
         unit = joint_unit('rad', model.joint_types[j])

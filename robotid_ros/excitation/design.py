@@ -130,10 +130,7 @@ def design_to_dict(design: ExcitationDesign) -> dict[str, Any]:
 def design_from_dict(content: Mapping[str, Any]) -> ExcitationDesign:
     """Rebuild a design from what :func:`design_to_dict` returned; of the peaks, the active ones.
 
-    Raises
-    ------
-    ExcitationError
-        If an entry is missing or cannot be used.
+    Raises an ExcitationError if an entry is missing or cannot be used.
     """
     if not isinstance(content, Mapping) or content.get('format') != FORMAT:
         raise ExcitationError(f"expected an excitation with 'format: {FORMAT}'")

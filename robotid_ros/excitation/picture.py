@@ -43,10 +43,7 @@ def space_picture(
 ) -> SpacePicture:
     """Return the picture of a motion, shapes (N, n) [rad, rad/s, rad/s^2, or m and so on].
 
-    Raises
-    ------
-    ExcitationError
-        If the geometry of the settings cannot be read.
+    Raises an ExcitationError if the geometry of the settings cannot be read.
     """
     zero = np.zeros_like(position)
     motion = Motion(model, (position, velocity, acceleration, zero), None)

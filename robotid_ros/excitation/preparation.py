@@ -117,13 +117,8 @@ def clear_poses(model: RobotModel, config: ExcitationConfig, count: int) -> Arra
 def clear_pose(model: RobotModel, config: ExcitationConfig) -> Array:
     """Return a pose to start a simulated arm in, shape (n,): inside its limits, off the ground and off itself.
 
-    It is the middle of the joints' ranges, or the nearest of many others with a clearance of 5 cm, or else the one
-    with the largest clearance.
-
-    Raises
-    ------
-    ExcitationError
-        If none of them keeps the limits of the workspace.
+    It is the middle of the joints' ranges, or the nearest of many others with a clearance of 5 cm, or else the one with
+    the largest clearance. Raises an ExcitationError if none of them keeps the limits of the workspace.
     """
     limits = design_limits(model, config)
     drawn = random_positions(model, _POSES, limits)

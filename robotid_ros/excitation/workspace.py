@@ -61,13 +61,9 @@ class Geometry:
     def pairs(self, model: RobotModel, distance: float = 0.0) -> list[tuple[int, int]]:
         """Return the pairs of capsules to keep apart.
 
-        Capsules of the same link, of neighbouring links and of ignored pairs are left out, and so
-        are pairs that are closer than ``distance`` [m] in 95 % of all poses, as by construction.
-
-        Raises
-        ------
-        ExcitationError
-            If a frame is not one of the robot's.
+        Capsules of the same link, of neighbouring links and of ignored pairs are left out, and so are pairs that are
+        closer than ``distance`` [m] in 95 % of all poses, as by construction. Raises an ExcitationError if a frame is
+        not one of the robot's.
         """
         links = [find_frame(model, capsule.frame)[0] for capsule in self.capsules]
         wanted = [
@@ -171,14 +167,10 @@ def skeleton(model: RobotModel, radius: float) -> Geometry:
 def load_geometry(path: str | Path) -> Geometry:
     """Read capsules and spheres from YAML.
 
-    The file has ``capsules:`` with entries ``{link, from: [x, y, z], to: [x, y, z], radius}``,
-    ``spheres:`` with entries ``{link, centre: [x, y, z], radius}`` and ``ignore:``, a list of pairs
-    of links; lengths in m, points in the link's frame. All three are optional.
-
-    Raises
-    ------
-    ExcitationError
-        If the file cannot be read or an entry is not as described.
+    The file has ``capsules:`` with entries ``{link, from: [x, y, z], to: [x, y, z], radius}``, ``spheres:`` with
+    entries ``{link, centre: [x, y, z], radius}`` and ``ignore:``, a list of pairs of links; lengths in m, points in the
+    link's frame. All three are optional. Raises an ExcitationError if the file cannot be read or an entry is not as
+    described.
     """
     content = read_yaml(path, 'geometry', ExcitationError)
     with refusing(f'geometry {path}', ExcitationError):
@@ -436,10 +428,7 @@ def with_obstacles(
 ) -> ExcitationConfig:
     """Return settings whose geometry is that of the arm and the obstacles, written to a file for them.
 
-    Raises
-    ------
-    ExcitationError
-        If the settings do not say how thick the arm is, or the file cannot be written.
+    Raises an ExcitationError if the settings do not say how thick the arm is, or the file cannot be written.
     """
     if not obstacles:
         return config

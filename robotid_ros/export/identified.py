@@ -38,12 +38,8 @@ def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotMode
 
     With coupled drives, each joint gets the rotor inertia that it turns when it moves alone.
 
-    Negative rotor inertias and friction become zero, because simulators refuse them.
-
-    Raises
-    ------
-    ModelError
-        If the arm's joints are coupled: in simulators, joints are independent.
+    Negative rotor inertias and friction become zero, because simulators refuse them. Raises a ModelError if the arm's
+    joints are coupled: in simulators, joints are independent.
     """
     if not np.array_equal(model.coupling, np.eye(model.n)):
         raise ModelError(
@@ -116,10 +112,7 @@ def loss_of(model: RobotModel, result: IdentificationResult, *, rotor_inertia: b
 def require_accepted(arm: RobotModel, servo: Servo | None = None) -> None:
     """Refuse what simulators refuse: a link without mass, and a servo that drives away from its target.
 
-    Raises
-    ------
-    ModelError
-        Naming the first.
+    Raises a ModelError naming the first.
     """
     mass, _, _ = split_inertial_parameters(arm.inertial)
     if (mass <= 0.0).any():
@@ -197,10 +190,7 @@ def described_model(model: RobotModel, *, snap: float = 1e-12, progress: Progres
 def require_usable(result: IdentificationResult, *, force: bool) -> None:
     """Refuse a result that its identification calls unusable.
 
-    Raises
-    ------
-    IdentificationError
-        With the result's reason.
+    Raises an IdentificationError: with the result's reason.
     """
     if not result.usable and not force:
         raise IdentificationError(f'the result is not usable: {result.reason}; --force exports it all the same')

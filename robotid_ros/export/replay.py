@@ -158,10 +158,7 @@ class Replayed:
     def load(cls, path: str | Path) -> 'Replayed':
         """Read a replay.yaml.
 
-        Raises
-        ------
-        DataError
-            If it cannot be read or is none.
+        Raises a DataError if it cannot be read or is none.
         """
         with refusing(f"replay '{path}'", DataError):
             return cls.from_dict(read_yaml(path, 'replay', DataError))

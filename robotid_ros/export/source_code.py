@@ -57,10 +57,7 @@ def identifier(text: str) -> str:
 def write_code(model: MinimalModel, directory: str | Path, language: str, *, prefix: str = '') -> tuple[Path, ...]:
     """Write the files of :func:`source_files` into a directory, made if need be; return what was written.
 
-    Raises
-    ------
-    RobotIdError
-        If the language is unknown, or the directory cannot be written.
+    Raises a RobotIdError if the language is unknown, or the directory cannot be written.
     """
     return write_files(directory, source_files(model, language, prefix=prefix))
 

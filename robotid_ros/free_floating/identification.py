@@ -182,15 +182,9 @@ def _ordinary_solution(regression: Regression) -> Array:
 def _start_with_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasurement) -> tuple[RigidBody, Array, Array]:
     """Return body n and momentum [P; L], exact for exact data, and the derivative of the equations by the momentum.
 
-    In the standard parameters [m, m c, I about p_n] the momentum of body n is linear, and so is the whole system of
-    16 unknowns.
-
-    Raises
-    ------
-    DataError
-        If the base pose was not measured.
-    IdentificationError
-        If the motion does not determine the 16 unknowns.
+    In the standard parameters [m, m c, I about p_n] the momentum of body n is linear, and so is the whole system of 16
+    unknowns. Raises a DataError if the base pose was not measured. Raises an IdentificationError if the motion does not
+    determine the 16 unknowns.
     """
     rows, transfer, right = _linear_system(robot, measurement)
     solution, rank = scaled_solution(np.concatenate([rows, -transfer], axis=2), right)
@@ -288,15 +282,10 @@ def _propagated(function: Callable[[Array], Array], unknowns: Array, covariance:
 def check_zero_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasurement, covariance: Array) -> None:
     """Refuse data that a momentum other than zero explains far better.
 
-    An F test of the 16-parameter model against the 10-parameter one, that also asks for half the
-    residual to go: model errors are not white, and a small but significant improvement is not yet momentum.
-    ``robot`` has the estimate of body n; ``covariance``, shape (N, 6, 6), is that of the residual A x - Y. Nothing
-    can be tested without the base pose or with fewer than four samples.
-
-    Raises
-    ------
-    IdentificationError
-        If the data carry momentum.
+    An F test of the 16-parameter model against the 10-parameter one, that also asks for half the residual to go: model
+    errors are not white, and a small but significant improvement is not yet momentum. ``robot`` has the estimate of
+    body n; ``covariance``, shape (N, 6, 6), is that of the residual A x - Y. Nothing can be tested without the base
+    pose or with fewer than four samples. Raises an IdentificationError if the data carry momentum.
     """
     if not measurement.has_pose or len(measurement) < 4:
         return

@@ -101,10 +101,7 @@ class Regression:
 def base_pose(measurement: FloatingMeasurement) -> tuple[Array, Array]:
     """Return the base's position (N, 3) and rotation (N, 3, 3), which momentum other than zero needs.
 
-    Raises
-    ------
-    DataError
-        If they were not measured.
+    Raises a DataError if they were not measured.
     """
     if measurement.base_position is None or measurement.base_orientation is None:
         raise DataError(
@@ -118,12 +115,8 @@ def target_regression(
 ) -> Regression:
     """Return the regression of body n from a measurement; ``robot.body`` is not used.
 
-    ``momentum``, shape (6,), is a constant one [P; L] about the inertial origin; zero if absent.
-
-    Raises
-    ------
-    DataError
-        If joints differ, or there is momentum and the base pose was not measured.
+    ``momentum``, shape (6,), is a constant one [P; L] about the inertial origin; zero if absent. Raises a DataError if
+    joints differ, or there is momentum and the base pose was not measured.
     """
     if measurement.joint_names != robot.arm.joint_names:
         raise DataError(

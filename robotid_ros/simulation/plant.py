@@ -348,10 +348,7 @@ class FloatingPlant:
     def run(self, q_ref: Array, dq_ref: Array, ddq_ref: Array) -> PlantMotion:
         """Return how the joints follow a reference over N steps, shape (N, n) each [rad, rad/s, rad/s^2; or m].
 
-        Raises
-        ------
-        ModelError
-            If the simulation diverges.
+        Raises a ModelError if the simulation diverges.
         """
         mujoco, robot, state, w = self._mujoco, self._robot, self._state, self._frequency
         position, velocity, acceleration, torque = (np.empty_like(q_ref, dtype=float) for _ in range(4))

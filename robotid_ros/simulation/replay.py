@@ -41,10 +41,7 @@ class MotionError:
 def windows_of(recorded: Dataset, seconds: float) -> list[slice]:
     """Return the windows: consecutive, within runs, of this length.
 
-    Raises
-    ------
-    DataError
-        If a window has fewer than two steps, or no run is as long.
+    Raises a DataError if a window has fewer than two steps, or no run is as long.
     """
     if not 2.0 <= seconds * recorded.rate < np.inf:
         raise DataError(f'windows: expected at least two steps, {2.0 / recorded.rate:g} s, got {seconds:g} s')

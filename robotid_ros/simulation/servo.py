@@ -198,10 +198,7 @@ def identify_drives(recorded: Dataset, command: Array, bodies: Array, bias: Arra
 def _kept(recorded: Dataset, command: Array) -> Array:
     """Return which samples count: not those before which the command is not known.
 
-    Raises
-    ------
-    DataError
-        If they are too few, or the command does not differ from the position.
+    Raises a DataError if they are too few, or the command does not differ from the position.
     """
     skip = int(np.ceil(LONGEST_DELAY * recorded.rate)) + 1
     kept = np.ones(len(recorded), dtype=bool)
