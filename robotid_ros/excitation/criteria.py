@@ -116,22 +116,8 @@ def criterion_gradient(information: Array, criterion: CriterionName, sharpness: 
 
     At r = 1 this is the condition number in the Frobenius norm. To 'condition', in SI units, a
     tenth of the column-scaled one is added: of motions that are equally good in SI units, this prefers
-    those that are good in other units too.
-
-    Parameters
-    ----------
-    information : ndarray, shape (b, b)
-    criterion : str
-        One of :data:`CRITERIA`.
-    sharpness : float
-        The order r; used by the condition numbers and E-optimality.
-
-    Returns
-    -------
-    value : float
-        Smaller is better; infinite where M is singular.
-    gradient : ndarray, shape (b, b)
-        Symmetric.
+    those that are good in other units too. The sharpness is the order r, used by the condition numbers and
+    E-optimality. The value is infinite where M, shape (b, b), is singular.
     """
     if criterion == 'condition-scaled':
         return _scaled_condition(information, sharpness)

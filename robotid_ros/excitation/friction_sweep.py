@@ -150,7 +150,9 @@ def friction_sweep(
         sign = 1.0 if above >= below else -1.0
         room = float(max(above, below))
         for speed in _speeds(name, config, limits, j, room):
-            forth = _stroke(start, j, sign * speed, room, config, limits)
+            ramp = _ramp(speed, config, limits, j)
+            steady = min(config.sweep_stroke_time, room * (1.0 - 1e-9) / speed - ramp)
+            forth = Stroke(start=start, joint=j, velocity=sign * speed, steady=steady, ramp=ramp)
             turned = start.copy()
             turned[j] += forth.length
             back = Stroke(start=turned, joint=j, velocity=-forth.velocity, steady=forth.steady, ramp=forth.ramp)
@@ -224,12 +226,3 @@ def _speeds(name: str, config: FrictionSweepConfig, limits: JointLimits, j: int,
         if config.sweep_levels > 1
         else np.array([fastest])
     )
-
-
-def _stroke(
-    start: Array, j: int, velocity: float, room: float, config: FrictionSweepConfig, limits: JointLimits
-) -> Stroke:
-    speed = abs(velocity)
-    ramp = _ramp(speed, config, limits, j)
-    steady = min(config.sweep_stroke_time, room * (1.0 - 1e-9) / speed - ramp)
-    return Stroke(start=start, joint=j, velocity=velocity, steady=steady, ramp=ramp)

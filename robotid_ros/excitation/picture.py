@@ -18,7 +18,7 @@ from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.constraints import JointRanges
 from robotid_ros.excitation.motion import Motion
 from robotid_ros.excitation.preparation import design_limits
-from robotid_ros.excitation.workspace import Capsule, configured_geometry, find_frame, workspace_constraints
+from robotid_ros.excitation.workspace import Capsule, configured_geometry, fixed_point, workspace_constraints
 from robotid_ros.model.robot_model import RobotModel
 
 
@@ -62,13 +62,9 @@ def space_picture(
         share = 1.0 + ranges.evaluate(motion)[0].max(axis=0)
         limit = f'{ranges.bounds[int(share.argmax())].label}: {100.0 * share.max():.0f} % used'
     geometry = configured_geometry(model, config)
-    capsules = () if geometry is None else tuple(_on_link(model, capsule) for capsule in geometry.capsules)
-    return SpacePicture(path=path, room=room, closest=closest, limit=limit, capsules=capsules)
-
-
-def _on_link(model: RobotModel, capsule: Capsule) -> Capsule:
-    """Return a capsule in the frame of its moving link, or in that of the base."""
-    link, placement = find_frame(model, capsule.frame)
-    start, end = (placement[:3, :3] @ point + placement[:3, 3] for point in (capsule.start, capsule.end))
-    frame = model.base_name if link < 0 else model.link_names[link]
-    return Capsule(frame=frame, start=start, end=end, radius=capsule.radius)
+    capsules = []
+    for each in () if geometry is None else geometry.capsules:  # in the frame of the moving link, or of the base
+        (link, start), (_, end) = (fixed_point(model, each.frame, point) for point in (each.start, each.end))
+        frame = model.base_name if link < 0 else model.link_names[link]
+        capsules.append(Capsule(frame=frame, start=start, end=end, radius=each.radius))
+    return SpacePicture(path=path, room=room, closest=closest, limit=limit, capsules=tuple(capsules))

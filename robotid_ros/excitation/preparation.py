@@ -17,7 +17,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.constraints import Constraint, FallingLimits, JointRanges, TorqueLimits, excess_at_rest
-from robotid_ros.excitation.observation import Observation, observation_of
+from robotid_ros.excitation.motion import Observation, observation_of
 from robotid_ros.excitation.reference import ReferenceCheck
 from robotid_ros.excitation.workspace import WORKSPACE_SCALE, random_positions, workspace_constraints
 from robotid_ros.model.joint_limits import FALLING_QUANTITIES, JointLimits

@@ -124,20 +124,9 @@ def capsule_ends(model: RobotModel, capsule: Capsule, poses: Array) -> tuple[Arr
 
 
 def closest_points(start1: Array, end1: Array, start2: Array, end2: Array) -> tuple[Array, Array]:
-    """Return the closest points of N pairs of line segments, one on each.
+    """Return the closest points of N pairs of line segments, one on each, of shape (N, 3) like all ends [m].
 
-    Parameters
-    ----------
-    start1, end1, start2, end2 : ndarray, shape (N, 3)
-        Ends of the segments [m]; a segment may be a point.
-
-    Returns
-    -------
-    first, second : ndarray, shape (N, 3)
-
-    Notes
-    -----
-    Source: Ericson, "Real-Time Collision Detection", 2005, section 5.1.9.
+    A segment may be a point. Source: Ericson, "Real-Time Collision Detection", 2005, section 5.1.9.
     """
     along1, along2, between = end1 - start1, end2 - start2, start1 - start2
     pairs = ((along1, along1), (along2, along2), (along1, along2), (along1, between), (along2, between))
@@ -174,26 +163,20 @@ def load_geometry(path: str | Path) -> Geometry:
     """
     content = read_yaml(path, 'geometry', ExcitationError)
     with refusing(f'geometry {path}', ExcitationError):
-        return _geometry(content, path)
-
-
-def _geometry(content: Any, path: str | Path) -> Geometry:
-    if not isinstance(content, Mapping) or not set(content) <= {'capsules', 'spheres', 'ignore'}:
-        raise ExcitationError(f"geometry {path}: expected 'capsules', 'spheres' and 'ignore' at the top")
-    for key, value in content.items():
-        if value is not None and not isinstance(value, list):
-            raise ExcitationError(f"geometry {path}: expected a list under '{key}', got {value!r:.40}")
-    capsules = [_capsule(entry, ('link', 'from', 'to', 'radius'), path) for entry in content.get('capsules') or ()]
-    capsules += [
-        _capsule(entry, ('link', 'centre', 'centre', 'radius'), path) for entry in content.get('spheres') or ()
-    ]
-    pairs = content.get('ignore') or ()
-    ignored = [frozenset(map(str, pair)) if isinstance(pair, list) else frozenset() for pair in pairs]
-    if any(len(pair) != 2 for pair in ignored):
-        raise ExcitationError(f"geometry {path}: expected pairs of different links under 'ignore'")
-    if not capsules:
-        raise ExcitationError(f'geometry {path}: it has neither capsules nor spheres')
-    return Geometry(capsules=tuple(capsules), ignored=frozenset(ignored))
+        if not isinstance(content, Mapping) or not set(content) <= {'capsules', 'spheres', 'ignore'}:
+            raise ExcitationError(f"geometry {path}: expected 'capsules', 'spheres' and 'ignore' at the top")
+        for key, value in content.items():
+            if value is not None and not isinstance(value, list):
+                raise ExcitationError(f"geometry {path}: expected a list under '{key}', got {value!r:.40}")
+        forms = {'capsules': ('link', 'from', 'to', 'radius'), 'spheres': ('link', 'centre', 'centre', 'radius')}
+        capsules = [_capsule(entry, keys, path) for kind, keys in forms.items() for entry in content.get(kind) or ()]
+        pairs = content.get('ignore') or ()
+        ignored = [frozenset(map(str, pair)) if isinstance(pair, list) else frozenset() for pair in pairs]
+        if any(len(pair) != 2 for pair in ignored):
+            raise ExcitationError(f"geometry {path}: expected pairs of different links under 'ignore'")
+        if not capsules:
+            raise ExcitationError(f'geometry {path}: it has neither capsules nor spheres')
+        return Geometry(capsules=tuple(capsules), ignored=frozenset(ignored))
 
 
 def _capsule(entry: Any, keys: Sequence[str], path: str | Path) -> Capsule:
@@ -378,16 +361,8 @@ def box_capsules(frame: str, pose: Array, size: Sequence[float]) -> list[Capsule
     """Return capsules that cover a box, side by side along its longest edge.
 
     Each covers a bar of the cross-section w x h by a radius of half its diagonal. No point of a capsule is further than
-    that radius from the box.
-
-    Parameters
-    ----------
-    frame : str
-        What the box is fixed to.
-    pose : ndarray, shape (4, 4)
-        Of the middle of the box in that frame.
-    size : sequence of float, length 3
-        Edges along its x, y and z [m].
+    that radius from the box. ``pose``, shape (4, 4), is of its middle in the frame that it is fixed to, ``size`` holds
+    its edges along x, y and z [m].
     """
     edges = np.array(size, dtype=float)
     if edges.shape != (3,) or not (np.isfinite(edges) & (edges > 0.0)).all():

@@ -190,7 +190,7 @@ def described_model(model: RobotModel, *, snap: float = 1e-12, progress: Progres
 def require_usable(result: IdentificationResult, *, force: bool) -> None:
     """Refuse a result that its identification calls unusable.
 
-    Raises an IdentificationError: with the result's reason.
+    Raises an IdentificationError with the result's reason.
     """
     if not result.usable and not force:
         raise IdentificationError(f'the result is not usable: {result.reason}; --force exports it all the same')

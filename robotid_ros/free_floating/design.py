@@ -19,11 +19,10 @@ from scipy.optimize import minimize
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
-from robotid_ros.excitation.constraints import JointRanges
+from robotid_ros.excitation.constraints import JointRanges, worst_excesses
 from robotid_ros.excitation.criteria import CriterionName, condition_numbers, criterion_gradient, measure_excitation
 from robotid_ros.excitation.design import ExcitationDesign
 from robotid_ros.excitation.fourier import FourierTrajectory
-from robotid_ros.excitation.verification import worst_excesses
 from robotid_ros.free_floating.body import RigidBody, cross
 from robotid_ros.free_floating.regression import information, information_gradient
 from robotid_ros.free_floating.rest_to_rest import RestToRestSeries

@@ -25,8 +25,8 @@ from scipy.spatial import ConvexHull, QhullError
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import MissingDependencyError
+from robotid_ros.excitation.constraints import worst_excesses
 from robotid_ros.excitation.design import ExcitationDesign
-from robotid_ros.excitation.verification import worst_excesses
 from robotid_ros.excitation.workspace import (
     Capsule,
     configured_geometry,
