@@ -112,15 +112,9 @@ class KinematicChain:
     def evaluate(self, values: Array, q: Array, *, base: Array | None = None, shift: Array | None = None) -> ChainPose:
         """Place the chain at N poses.
 
-        Parameters
-        ----------
-        values : ndarray, shape (P,)
-        q : ndarray, shape (N, n)
-            Joint coordinates as measured [rad or m].
-        base : ndarray, shape (N, 4, 4), optional
-            Base frame of each pose in the frame that the result is expressed in.
-        shift : ndarray, shape (N, n), optional
-            Added to the chain coordinates.
+        ``values``, shape (P,). ``q``, shape (N, n): joint coordinates as measured [rad or m]. ``base``, shape (N, 4,
+        4): base frame of each pose in the frame that the result is expressed in. ``shift``, shape (N, n): added to the
+        chain coordinates.
         """
         count = len(q)
         chain_q = q @ self.coupling.T

@@ -61,15 +61,9 @@ def place(
     made rotations and polished by alternating Kabsch and linear steps with Cauchy weights; the one
     with the lowest median distance wins.
 
-    Parameters
-    ----------
-    problem : Problem
-    geometry : ndarray, shape (P,)
-        Of its chain.
-    frames, targets : ndarray, shape (S, 4, 4) and (K, 3), optional
-        Known ones; estimated where not given.
-    subsets : int
-        How many random subsets, chosen by ``rng``, to try where there seem to be outliers.
+    ``geometry``, shape (P,): of its chain. ``frames`` and ``targets``, shape (S, 4, 4) and (K, 3): known ones;
+    estimated where not given. ``subsets``: how many random subsets, chosen by ``rng``, to try where there seem to be
+    outliers.
     """
     rng = rng or np.random.default_rng(0)
     solver = _Alternation(problem, geometry, frames, targets)

@@ -38,10 +38,7 @@ _PEAK_JERK = 10.0 / np.sqrt(3.0)
 class FrictionSweepConfig(Settings):
     """Settings of a friction sweep; each field's ``metadata`` has its description, unit and range.
 
-    Raises
-    ------
-    ExcitationError
-        If a value is out of its range.
+    Raises an ExcitationError if a value is out of its range.
     """
 
     error = ExcitationError

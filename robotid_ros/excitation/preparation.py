@@ -104,10 +104,7 @@ def arm_check(model: RobotModel, config: ExcitationConfig) -> ReferenceCheck:
 def clear_poses(model: RobotModel, config: ExcitationConfig, count: int) -> Array:
     """Return poses within the limits that are off the ground, the walls and the arm itself, of ``count`` drawn.
 
-    Returns
-    -------
-    ndarray, shape (P, n), P <= count
-        The same ones each time [rad or m].
+    The result has the shape (P, n): the same ones each time [rad or m].
     """
     drawn = random_positions(model, count, design_limits(model, config))
     kept: Array = drawn[excess_at_rest(workspace_constraints(model, config), model, drawn) <= 0.0]

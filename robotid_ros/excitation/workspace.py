@@ -195,12 +195,8 @@ def _capsule(entry: Any, keys: Sequence[str], path: str | Path) -> Capsule:
 class PointBox:
     """Keeps points fixed to links inside boxes in the base frame.
 
-    Parameters
-    ----------
-    model : RobotModel
-    points : sequence of (str, str, ndarray, ndarray, ndarray)
-        A name for the messages, the frame, the point in it, and the lower and upper corner of its
-        box in the base frame, each of shape (3,) [m]; infinity where there is no wall.
+    ``points``: a name for the messages, the frame, the point in it, and the lower and upper corner of its box in the
+    base frame, each of shape (3,) [m]; infinity where there is no wall.
     """
 
     def __init__(self, model: RobotModel, points: Sequence[tuple[str, str, Array, Array, Array]]) -> None:

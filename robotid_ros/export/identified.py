@@ -152,18 +152,8 @@ def identified_model(
     function ``recorded_torque``, which is :meth:`TorquePredictor.measured_torque` at full bandwidth; of friction that
     builds up along the way it knows the last direction only.
 
-    Parameters
-    ----------
-    model : RobotModel
-    result : IdentificationResult
-    snap : float
-        Sines and relative lengths taken as zero; see :func:`robotid_ros.dynamics.minimal_model`.
-    progress : callable, optional
-
-    Raises
-    ------
-    RobotIdError
-        If the result belongs to another arm.
+    ``snap``: sines and relative lengths taken as zero; see :func:`robotid_ros.dynamics.minimal_model`. Raises a
+    RobotIdError if the result belongs to another arm.
     """
     predictor = TorquePredictor(model, result)  # refuses the result of another arm
     minimal = minimal_model(

@@ -113,18 +113,8 @@ def mjcf_with(arm: RobotModel, path: str | Path) -> str:
     The bodies' frames may differ from the links' of the arm: the joints' axes tell how. The file's
     joints have to be the arm's, by name and by place at zero.
 
-    Parameters
-    ----------
-    arm : RobotModel
-    path : str or Path
-        An MJCF with the arm.
-
-    Raises
-    ------
-    ModelError
-        If the file cannot be read, a joint is absent, or has another place than in the arm's description.
-    MissingDependencyError
-        Without MuJoCo.
+    ``path``: an MJCF with the arm. Raises a ModelError if the file cannot be read, a joint is absent, or has another
+    place than in the arm's description. Raises a MissingDependencyError without MuJoCo.
     """
     mujoco = load_mujoco('edit an MJCF')
     require_accepted(arm)

@@ -128,10 +128,7 @@ class Replayed:
     def from_dict(cls, data: Mapping[str, Any]) -> 'Replayed':
         """Return what :meth:`to_dict` wrote.
 
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If something is missing or has another form.
+        Raises a KeyError, TypeError, ValueError if something is missing or has another form.
         """
         joints = tuple(data['identified']['relative'])
 

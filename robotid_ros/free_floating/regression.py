@@ -47,16 +47,9 @@ def body_regressor(motion: Array) -> Array:
         A = [ u  [w]x  0        ]
             [ 0  [u]x  Omega(w) ],   Omega(w) = [x y z 0 0 0; 0 x 0 y z 0; 0 0 x 0 y z]
 
-    Parameters
-    ----------
-    motion : ndarray, shape (N, 6)
-        [w; u]: angular velocity of body n [rad/s] and linear momentum of the known bodies less that
-        of the whole system [kg m/s], both in the frame of body n.
-
-    Returns
-    -------
-    ndarray, shape (N, 6, 10)
-        Columns [1/m, c (3), Ixx, Ixy, Ixz, Iyy, Iyz, Izz].
+    ``motion``, shape (N, 6) [w; u]: angular velocity of body n [rad/s] and linear momentum of the known bodies less
+    that of the whole system [kg m/s], both in the frame of body n. The result has the shape (N, 6, 10): columns [1/m, c
+    (3), Ixx, Ixy, Ixz, Iyy, Iyz, Izz].
     """
     w, u = motion[:, :3], motion[:, 3:]
     result = np.zeros((len(motion), 6, 10))

@@ -36,14 +36,7 @@ class Repetition:
 def repetition(time: Array, position: Array, period: float) -> Repetition | None:
     """Return the longest stretch that repeats with a period, or None where no two periods are alike.
 
-    Parameters
-    ----------
-    time : ndarray, shape (N,)
-        Increasing [s].
-    position : ndarray, shape (N, n)
-        [rad or m]
-    period : float
-        [s]
+    ``time``, shape (N,): increasing [s]. ``position``, shape (N, n) [rad or m]. ``period`` [s].
     """
     if len(time) < 32 or time[-1] - time[0] < 1.9 * period:
         return None

@@ -96,15 +96,8 @@ class SimulatedArm:
     ) -> MeasuredPoints:
         """Return measurements with Gaussian noise on every coordinate.
 
-        Parameters
-        ----------
-        q : ndarray, shape (N, n)
-        rng : numpy.random.Generator
-        noise : float
-            Standard deviation of each coordinate [m].
-        angle_noise : float, optional
-            That of each component of the orientation [rad]; without it, positions only.
-        set_name, point_name : str
+        ``q``, shape (N, n). ``noise``: standard deviation of each coordinate [m]. ``angle_noise``: that of each
+        component of the orientation [rad]; without it, positions only.
         """
         position, rotation = self.true_poses(q)
         orientation = None
@@ -127,11 +120,7 @@ def example_arm(rng: np.random.Generator, *, known_frame: bool = False) -> Simul
     The errors have the standard deviations 0.55 mm (every d and a) and 1.25 mrad (theta, alpha and, between parallel
     axes, beta): the best fit of the nominal table has errors of some 2 mm at the target.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    known_frame : bool
-        Measure in the robot's base frame instead of a random one.
+    ``known_frame``: measure in the robot's base frame instead of a random one.
     """
     nominal = example_table()
     errors = {name: rng.normal(0.0, ANGLE_ERROR, nominal.n) for name in ('theta', 'alpha')}

@@ -77,13 +77,8 @@ def mjcf_of(model: RobotModel, *, time_step: float, floating: bool = False) -> s
 def body_lines(arm: RobotModel, joints: Sequence[Mapping[str, str]], shapes: Sequence[str] = ()) -> list[str]:
     """Return the links of an arm as bodies, each within the one before, a line for each element.
 
-    Parameters
-    ----------
-    arm : RobotModel
-    joints : sequence of mapping, length n
-        Attributes of each joint beside its name, type and axis.
-    shapes : sequence of str, length n, optional
-        One more element of each body; none where it is empty.
+    ``joints``, length n: attributes of each joint beside its name, type and axis. ``shapes``, length n: one more
+    element of each body; none where it is empty.
     """
     lines: list[str] = []
     for i, name in enumerate(arm.link_names):

@@ -117,17 +117,9 @@ def identify_drives(recorded: Dataset, command: Array, bodies: Array, bias: Arra
     not. Where bodies make out less than a fiftieth of a joint's error, its scale is not known, and does not matter: kp
     is then the one with which they make out so much. In slow motions a delay looks like viscous friction.
 
-    Parameters
-    ----------
-    recorded, command
-        See :func:`identify_servo`.
-    bodies, bias : ndarray, shape (N, n)
-        b and h [N m].
-
-    Raises
-    ------
-    DataError
-        If there are too few samples, the command does not differ from the position, or bodies make no torque.
+    ``recorded`` and ``command``: see :func:`identify_servo`. ``bodies`` and ``bias``, shape (N, n): b and h [N m].
+    Raises a DataError if there are too few samples, the command does not differ from the position, or bodies make no
+    torque.
     """
     kept = _kept(recorded, command)
     n = recorded.q.shape[1]

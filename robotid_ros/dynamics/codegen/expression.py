@@ -371,21 +371,10 @@ def gradient(graph: Graph, seeds: Sequence[tuple[int, int]]) -> dict[int, int]:
     Reverse accumulation: one sweep from the last node to the first, whatever the number of inputs.
     The derivative of a sign is taken as zero.
 
-    Parameters
-    ----------
-    graph : Graph
-        Grows by the operations of the sweep.
-    seeds : sequence of (y, w)
-        References to the outputs and to their weights.
+    ``graph``: grows by the operations of the sweep. ``seeds``: references to the outputs and to their weights. The
+    result: from input number to the reference of the derivative; inputs without influence are absent.
 
-    Returns
-    -------
-    dict
-        From input number to the reference of the derivative; inputs without influence are absent.
-
-    References
-    ----------
-    A. Griewank and A. Walther, "Evaluating Derivatives" (2008), section 3.2.
+    Source: A. Griewank and A. Walther, "Evaluating Derivatives" (2008), section 3.2.
     """
     adjoint: dict[int, int] = {}
 
@@ -630,13 +619,9 @@ def at_joints(function: GraphFunction, drives: Array) -> GraphFunction:
 
         tau(q, dq, ddq) = C^T tau_motor(C q, C dq, C ddq)
 
-    Parameters
-    ----------
-    function : GraphFunction
-        Inputs: any of q, dq, ddq, the load (a torque), the direction of the motors' last motion, and shared ones;
-        outputs: the n torques, or n rows that give them.
-    drives : ndarray, shape (n, n)
-        C, positions of the motors over those of the joints.
+    ``function``: inputs: any of q, dq, ddq, the load (a torque), the direction of the motors' last motion, and shared
+    ones; outputs: the n torques, or n rows that give them. ``drives``, shape (n, n): C, positions of the motors over
+    those of the joints.
     """
     graph, n = Graph(), len(drives)
     turned: dict[str, Array] = {'load': np.asarray(np.linalg.inv(drives).T)}
