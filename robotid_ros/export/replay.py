@@ -26,8 +26,15 @@ from robotid_ros.export.mjcf import mjcf_of
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.reading import read_yaml, refusing
-from robotid_ros.simulation.replay import MotionError, motion_error, replayed, windows_of
-from robotid_ros.simulation.servo import Servo, identify_drives, identify_servo
+from robotid_ros.simulation.servo import (
+    MotionError,
+    Servo,
+    identify_drives,
+    identify_servo,
+    motion_error,
+    replayed,
+    windows_of,
+)
 
 # Driven by torque, errors grow with time squared: long enough for a motion to be seen above the noise of encoders.
 TORQUE_WINDOW = 0.25

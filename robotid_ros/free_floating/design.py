@@ -11,7 +11,7 @@
 
 It is a Fourier series that starts and ends at rest in a given position, within bounds. No constrained optimiser is
 needed: the end conditions are linear and are eliminated, and the bounds become a scale factor per joint. All
-trajectories of a joint with given ends form a linear space, and scaling one towards zero moves it away from every bound.
+trajectories of a joint with given ends form a linear space, and scaling one towards zero moves it away from all bounds.
 """
 
 from collections.abc import Callable, Sequence

@@ -17,8 +17,7 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation.arm_truth import ArmTruth
-from robotid_ros.simulation.joint_friction import prior_friction
+from robotid_ros.simulation.arm_truth import ArmTruth, prior_friction
 from robotid_ros.simulation.mjcf import load_mujoco, mjcf_of
 from robotid_ros.simulation.sensors import PlantMotion
 
