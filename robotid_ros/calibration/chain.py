@@ -157,8 +157,7 @@ def _motion(step: int, size: float) -> Array:
 def _times(batch: Array, matrix: Array) -> Array:
     """Return batch @ matrix for one (3, k) matrix, as one product instead of N."""
     count = len(batch)
-    product: Array = (batch.reshape(3 * count, 3) @ matrix).reshape(count, 3, -1)
-    return product
+    return np.asarray((batch.reshape(3 * count, 3) @ matrix).reshape(count, 3, -1))
 
 
 def _turned(rotation: Array, axis: Array, angle: Array) -> Array:
@@ -166,8 +165,7 @@ def _turned(rotation: Array, axis: Array, angle: Array) -> Array:
     skew = np.array([[0.0, -axis[2], axis[1]], [axis[2], 0.0, -axis[0]], [-axis[1], axis[0], 0.0]])
     first = _times(rotation, skew)
     sine, versine = np.sin(angle)[:, None, None], 2.0 * np.square(np.sin(0.5 * angle))[:, None, None]
-    result: Array = rotation + sine * first + versine * _times(first, skew)
-    return result
+    return np.asarray(rotation + sine * first + versine * _times(first, skew))
 
 
 def parallel_rows(table: DHTable) -> list[int]:

@@ -106,8 +106,7 @@ class MeasuredPoints:
         """Whether each measurement has an orientation, bool, shape (N,)."""
         if self.orientation is None:
             return np.zeros(len(self), dtype=bool)
-        result: BoolArray = np.isfinite(self.orientation[:, 0])
-        return result
+        return np.asarray(np.isfinite(self.orientation[:, 0]))
 
     def select(self, index: BoolArray | IntArray) -> 'MeasuredPoints':
         """Return some measurements, by a boolean mask or indices."""

@@ -106,8 +106,7 @@ class Fit:
     @property
     def inlying(self) -> BoolArray:
         """Which measurements have at least half their weight, shape (N,)."""
-        result: BoolArray = self.weights >= _OUTLIER_WEIGHT
-        return result
+        return np.asarray(self.weights >= _OUTLIER_WEIGHT)
 
 
 @dataclass(slots=True)
@@ -127,8 +126,7 @@ class _Iterate:
 
     @property
     def penalty(self) -> Array:
-        result: Array = self.noise**2 / np.square(self.prior)
-        return result
+        return np.asarray(self.noise**2 / np.square(self.prior))
 
     @property
     def offset(self) -> Array:
@@ -137,8 +135,7 @@ class _Iterate:
         offset = np.zeros(sum(self.problem.sizes))
         offset[geometry] = self.state.geometry - self.problem.chain.nominal
         offset[terms] = self.state.coefficients
-        result: Array = offset[self.free]
-        return result
+        return np.asarray(offset[self.free])
 
     def linear(self) -> tuple[Array, Array]:
         """Return residuals, shape (m,), and their derivatives by the free parameters, (m, f), scaled and weighted."""

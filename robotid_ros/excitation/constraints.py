@@ -80,8 +80,7 @@ def excess_at_rest(
     still = np.zeros_like(poses)
     motion = Motion(model, (poses, still, still, still), regressor_of)
     parts = [np.full((len(poses), 1), -np.inf), *(constraint.evaluate(motion)[0] for constraint in constraints)]
-    worst: Array = np.hstack(parts).max(axis=1)
-    return worst
+    return np.asarray(np.hstack(parts).max(axis=1))
 
 
 def sides_of(limits: JointLimits) -> tuple[tuple[str, str, Array, Array], ...]:

@@ -58,8 +58,7 @@ def information_matrix(regressor: Array, noise: Array) -> Array:
     Regressors have the shape (N, n, b); the noise, shape (n,), is the standard deviation of each joint's torque [N m].
     """
     rows = (regressor / noise[:, None]).reshape(-1, regressor.shape[2])
-    information: Array = rows.T @ rows / len(regressor)
-    return information
+    return np.asarray(rows.T @ rows / len(regressor))
 
 
 def condition_numbers(information: Array) -> tuple[float, float]:

@@ -173,8 +173,7 @@ def sweep_start(model: RobotModel, limits: JointLimits, constraints: Sequence[Co
     for j in range(model.n):
         room = _open(model, poses, j, (low[j], high[j]), constraints, _COARSE).max(axis=1)
         share = np.minimum(share, room / wanted[j])
-    found: Array = poses[int(np.argmax(share))]
-    return found
+    return np.asarray(poses[int(np.argmax(share))])
 
 
 def _ranges(limits: JointLimits) -> tuple[Array, Array]:

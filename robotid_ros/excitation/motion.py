@@ -65,8 +65,7 @@ class Motion:
     @cached_property
     def joint_axes(self) -> Array:
         """Axis of every joint in the base frame, shape (N, n, 3)."""
-        axes: Array = np.einsum('nkij,kj->nki', self.poses[:, :, :3, :3], self.model.axes)
-        return axes
+        return np.asarray(np.einsum('nkij,kj->nki', self.poses[:, :, :3, :3], self.model.axes))
 
     @cached_property
     def regressor(self) -> Array:
@@ -137,8 +136,7 @@ class FourierGrid:
     def pull_back(self, gradient: MotionGradient) -> Array:
         """Return the derivative with respect to the coefficients, shape (n, 2 L + 1)."""
         parts = (gradient.q, gradient.dq, gradient.ddq, gradient.dddq)
-        total: Array = np.sum([part.T @ basis for part, basis in zip(parts, self._bases, strict=True)], axis=0)
-        return total
+        return np.asarray(np.sum([part.T @ basis for part, basis in zip(parts, self._bases, strict=True)], axis=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,8 +63,7 @@ def free_directions(harmonics: int, base_frequency: float, *, at_rest: bool, fix
     rows += [position] if fixed_start else []
     if not rows:
         return np.eye(2 * harmonics + 1)
-    basis: Array = scipy.linalg.null_space(np.vstack(rows))
-    return basis
+    return np.asarray(scipy.linalg.null_space(np.vstack(rows)))
 
 
 class ExcitationProblem:
@@ -107,8 +106,7 @@ class ExcitationProblem:
 
     def coefficients(self, variables: Array) -> Array:
         """Return the coefficients, shape (n, 2 L + 1), of free variables."""
-        rows: Array = self._held + variables.reshape(self.model.n, -1) @ self._free.T
-        return rows
+        return np.asarray(self._held + variables.reshape(self.model.n, -1) @ self._free.T)
 
     def variables(self, trajectory: FourierTrajectory) -> Array:
         """Return the free variables of a trajectory that keeps the start conditions."""

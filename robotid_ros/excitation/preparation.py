@@ -107,8 +107,7 @@ def clear_poses(model: RobotModel, config: ExcitationConfig, count: int) -> Arra
     The result has the shape (P, n): the same ones each time [rad or m].
     """
     drawn = random_positions(model, count, design_limits(model, config))
-    kept: Array = drawn[excess_at_rest(workspace_constraints(model, config), model, drawn) <= 0.0]
-    return kept
+    return np.asarray(drawn[excess_at_rest(workspace_constraints(model, config), model, drawn) <= 0.0])
 
 
 def clear_pose(model: RobotModel, config: ExcitationConfig) -> Array:
@@ -131,8 +130,7 @@ def clear_pose(model: RobotModel, config: ExcitationConfig) -> Array:
         raise ExcitationError(
             'no pose of the arm is off the ground, the walls and itself: check link_radius and ground'
         )
-    found: Array = poses[chosen]
-    return found
+    return np.asarray(poses[chosen])
 
 
 def validation_config(config: ExcitationConfig) -> ExcitationConfig:

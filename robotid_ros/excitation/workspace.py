@@ -89,8 +89,7 @@ def random_positions(model: RobotModel, count: int, limits: JointLimits | None =
     span = np.where([kind == 'revolute' for kind in model.joint_types], np.pi, 1.0)
     low, high = np.maximum(limits.lower, -span), np.minimum(limits.upper, span)
     low, high = np.minimum(low, high), np.maximum(low, high)
-    drawn: Array = np.random.default_rng(0).uniform(low, high, (count, model.n))
-    return drawn
+    return np.asarray(np.random.default_rng(0).uniform(low, high, (count, model.n)))
 
 
 def find_frame(model: RobotModel, name: str) -> tuple[int, Array]:

@@ -272,8 +272,7 @@ class RestToRestSeries:
     def pull_back(self, free: Array, factor: Array, slope: Array, gradient: Array) -> Array:
         """Carry gradients with respect to the bounded parameters, shape (..., n, 2 L - 2), back to the free ones."""
         through = np.sum(gradient * free, axis=-1, keepdims=True)
-        back: Array = gradient * factor[:, None] + through * slope
-        return back
+        return np.asarray(gradient * factor[:, None] + through * slope)
 
     def trajectory(self, free: Array) -> FourierTrajectory:
         """Return the bounded trajectory of free parameters, shape (n, 2 L - 2)."""

@@ -365,8 +365,7 @@ def _estimate_covariance(jacobian: Array, weights: Array, covariance: Array) -> 
     gain = np.linalg.inv(np.einsum('nki,nkj->ij', scaled, scaled))
     spread = weights @ covariance @ np.swapaxes(weights, 1, 2)
     middle = np.einsum('nki,nkl,nlj->ij', scaled, spread, scaled, optimize=True)
-    result: Array = gain @ middle @ gain / np.outer(scale, scale)
-    return result
+    return np.asarray(gain @ middle @ gain / np.outer(scale, scale))
 
 
 def _propagated(function: Callable[[Array], Array], unknowns: Array, covariance: Array) -> Array:
@@ -376,8 +375,7 @@ def _propagated(function: Callable[[Array], Array], unknowns: Array, covariance:
         [(function(unknowns + step) - function(unknowns - step)) / (2.0 * step.sum()) for step in np.diag(steps)],
         axis=1,
     )
-    deviation: Array = np.sqrt(np.diag(slope @ covariance @ slope.T))
-    return deviation
+    return np.asarray(np.sqrt(np.diag(slope @ covariance @ slope.T)))
 
 
 def check_zero_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasurement, covariance: Array) -> None:

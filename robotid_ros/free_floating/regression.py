@@ -70,15 +70,13 @@ _GRAM = np.einsum('aki,bkj->abij', _UNIT_ROWS, _UNIT_ROWS)
 
 def information(motion: Array) -> Array:
     """Return G = (1/N) sum A^T A of a motion [w; u] of shape (N, 6), shape (10, 10)."""
-    gram: Array = np.einsum('ab,abij->ij', motion.T @ motion / len(motion), _GRAM)
-    return gram
+    return np.asarray(np.einsum('ab,abij->ij', motion.T @ motion / len(motion), _GRAM))
 
 
 def information_gradient(motion: Array, slope: Array) -> Array:
     """Return the derivative of a function of G by each sample of the motion, shape (N, 6), from that by G (10, 10)."""
     moments = np.einsum('abij,ij->ab', _GRAM, slope)
-    gradient: Array = motion @ (moments + moments.T) / len(motion)
-    return gradient
+    return np.asarray(motion @ (moments + moments.T) / len(motion))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +126,7 @@ def target_regression(
     angular = rest[:, 3:] - cross(origin, rest[:, :3])
 
     def turned(vectors: Array) -> Array:
-        result: Array = np.einsum('nba,nb->na', rotation, vectors)
-        return result
+        return np.asarray(np.einsum('nba,nb->na', rotation, vectors))
 
     motion = np.concatenate([turned(last[:, 3:]), turned(rest[:, :3])], axis=1)
     return Regression(
@@ -158,8 +155,7 @@ def residual_covariance(
     change[:, 3:, 3:] = rotation
     center = maps.poses[:, -1, :3, 3] + maps.poses[:, -1, :3, :3] @ robot.body.center_of_mass
     change[:, 3:, :3] = -rotation @ cross_matrix(center)
-    covariance: Array = change @ spread @ np.swapaxes(change, 1, 2)
-    return covariance
+    return np.asarray(change @ spread @ np.swapaxes(change, 1, 2))
 
 
 def _noise_of_momentum(
@@ -178,8 +174,7 @@ def _noise_of_momentum(
         moved[:, 3:] = np.swapaxes(rotation, 1, 2) @ cross_matrix(momentum[None, :3])
         parts += [turned * noise.base_orientation, moved * noise.base_position]
     root = np.concatenate(parts, axis=2)
-    covariance: Array = root @ np.swapaxes(root, 1, 2)
-    return covariance
+    return np.asarray(root @ np.swapaxes(root, 1, 2))
 
 
 def scaled_solution(rows: Array, right: Array) -> tuple[Array, int]:
@@ -200,8 +195,7 @@ def whitening_of(covariance: Array) -> Array:
     Directions without noise get the smallest noise that is numerically possible beside the others.
     """
     floor = 1e-13 * np.trace(covariance, axis1=1, axis2=2)[:, None, None] * np.eye(6)
-    whitening: Array = np.linalg.inv(np.linalg.cholesky(covariance + floor))
-    return whitening
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(covariance + floor)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -290,8 +290,7 @@ def _pictures(
     scale = _WIDTH / np.ptp(ends[:, 0])
 
     def placed(points: Array) -> Array:
-        flat: Array = (points @ screen.T - [left, top]) * [scale, -scale]
-        return flat
+        return np.asarray((points @ screen.T - [left, top]) * [scale, -scale])
 
     def spelled(points: Array) -> str:
         return ' '.join(f'{x:.1f},{y:.1f}' for x, y in points)

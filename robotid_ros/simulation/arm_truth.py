@@ -124,13 +124,11 @@ class JointFriction:
         """Return the magnitude of the dry part, F_c + F_b exp(-(dq/v_s)^2) or its step, shape (..., n) [N m or N]."""
         ratio = dq / self.stribeck_velocity
         sticking = np.where(self.breakaway_speed > 0.0, np.abs(dq) < self.breakaway_speed, np.exp(-(ratio * ratio)))
-        level: Array = self.coulomb + self.breakaway * sticking
-        return level
+        return np.asarray(self.coulomb + self.breakaway * sticking)
 
     def smooth_torque(self, dq: Array) -> Array:
         """Return the viscous part and the arctangent, F_v dq + F_a arctan(f_b dq), shape (..., n) [N m or N]."""
-        torque: Array = self.viscous * dq + self.arctan_gain * np.arctan(self.arctan_rate * dq)
-        return torque
+        return np.asarray(self.viscous * dq + self.arctan_gain * np.arctan(self.arctan_rate * dq))
 
     def arctan_slope(self, dq: Array) -> Array:
         """Return the viscous friction that exerts the arctangent's torque at ``dq``, F_a arctan(f_b dq) / dq.
@@ -140,8 +138,7 @@ class JointFriction:
         """
         ratio = self.arctan_rate * np.asarray(dq, dtype=float)
         share = np.divide(np.arctan(ratio), ratio, out=np.ones_like(ratio), where=ratio != 0.0)
-        slope: Array = np.maximum(self.arctan_gain, 0.0) * self.arctan_rate * share
-        return slope
+        return np.asarray(np.maximum(self.arctan_gain, 0.0) * self.arctan_rate * share)
 
     def torque(self, dq: Array) -> Array:
         """Return the friction tau_f that opposes the motion when subtracted, shape (..., n) [N m or N].
@@ -149,8 +146,7 @@ class JointFriction:
         A joint at exactly zero velocity gets no dry friction.
         """
         dq = np.asarray(dq, dtype=float)
-        torque: Array = self.dry_level(dq) * np.sign(dq) + self.smooth_torque(dq) + self.offset
-        return torque
+        return np.asarray(self.dry_level(dq) * np.sign(dq) + self.smooth_torque(dq) + self.offset)
 
     def as_mapping(self, joint_names: tuple[str, ...]) -> dict[str, dict[str, float]]:
         """Return the parameters per joint, in plain numbers."""
@@ -244,8 +240,7 @@ class Drive:
 
     def load_torque(self, dq: Array, load: Array) -> Array:
         """Return the friction of the load, mu |load| tanh(dq / 0.01), shape (..., n) [N m or N]."""
-        torque: Array = self.load_friction * np.abs(load) * np.tanh(dq / _SLIP)
-        return torque
+        return np.asarray(self.load_friction * np.abs(load) * np.tanh(dq / _SLIP))
 
     def shown(self, motion: PlantMotion) -> PlantMotion:
         """Return a motion of the links with position and torque as they are at the motors, without the delay."""
@@ -298,8 +293,7 @@ class ArmTruth:
     @property
     def drive_gain(self) -> Array:
         """Joint torque per motor current, k_t times the gear ratio, shape (n,) [N m/A]."""
-        gain: Array = self.torque_constant * self.model.gear_ratio
-        return gain
+        return np.asarray(self.torque_constant * self.model.gear_ratio)
 
     def friction_torque(self, dq: Array, load: Array) -> Array:
         """Return the friction at velocities and loads of the joints, all of shape (..., n) [N m or N]."""
@@ -405,8 +399,7 @@ def perturb(
     n = model.n
 
     def vary(values: Array, share: float) -> Array:
-        varied: Array = values * (1.0 + share * rng.uniform(-1.0, 1.0, n))
-        return varied
+        return np.asarray(values * (1.0 + share * rng.uniform(-1.0, 1.0, n)))
 
     def deformed(pi: Array) -> Array:
         """Return a link after a random affine map of its mass distribution."""
