@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robotid_ros.arrays import Array, IntArray, frozen_array
+from robotid_ros.arrays import IntArray, frozen_array
 from robotid_ros.calibration.chain import chain_of, joint_terms
 from robotid_ros.calibration.placement import place
 from robotid_ros.calibration.points import MeasuredPoints
@@ -51,7 +51,16 @@ def placed_start(
     """
     if config.tool == 'pose' and problem.rotation is None:
         raise CalibrationError("tool 'pose' needs measured orientations (qw,qx,qy,qz); there are positions only")
-    tools = _known_tools(problem, targets)
+    tools = np.tile(np.eye(4), (len(problem.point_names), 1, 1))
+    for name, value in (targets or {}).items():
+        if name not in problem.point_names:
+            known = ', '.join(repr(known) for known in problem.point_names)
+            raise CalibrationError(f"target '{name}' is not among the measured ones: {known}")
+        k = problem.point_names.index(name)
+        if np.ndim(value) == 2:
+            tools[k] = frozen_array(value, f"target '{name}'", (4, 4), CalibrationError)
+        else:
+            tools[k, :3, 3] = frozen_array(value, f"target '{name}'", (3,), CalibrationError)
     frames = np.tile(np.eye(4), (len(problem.set_names), 1, 1))
     nominal = problem.chain.nominal
     placement = place(
@@ -71,20 +80,6 @@ def placed_start(
     unknown += [9, 10, 11] if turned else []
     state = State(frames=placement.frames, tools=tools, geometry=np.array(nominal), coefficients=np.zeros(0))
     return state, np.array(unknown, dtype=np.int64), warning
-
-
-def _known_tools(problem: Problem, targets: Mapping[str, ArrayLike] | None) -> Array:
-    tools = np.tile(np.eye(4), (len(problem.point_names), 1, 1))
-    for name, value in (targets or {}).items():
-        if name not in problem.point_names:
-            known = ', '.join(repr(known) for known in problem.point_names)
-            raise CalibrationError(f"target '{name}' is not among the measured ones: {known}")
-        k = problem.point_names.index(name)
-        if np.ndim(value) == 2:
-            tools[k] = frozen_array(value, f"target '{name}'", (4, 4), CalibrationError)
-        else:
-            tools[k, :3, 3] = frozen_array(value, f"target '{name}'", (3,), CalibrationError)
-    return tools
 
 
 def calibrate(

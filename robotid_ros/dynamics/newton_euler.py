@@ -84,6 +84,12 @@ def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = Fals
         [np.array(chain.revolute)[:, None], chain.rotations.reshape(n, 9), chain.offsets, chain.slides], axis=1
     )
     none = np.zeros(n)
+    terms = np.zeros((n, 10, 21))  # of each parameter: how many weights are not zero, then their places and values
+    for k, link in enumerate(chain.to_aligned):
+        for row, weights in zip(terms[k], link.T, strict=True):
+            places = np.flatnonzero(weights)
+            row[0] = len(places)
+            row[1 : 1 + 2 * len(places)] = np.column_stack([places, weights[places]]).ravel()
     parts = [
         [n, not np.array_equal(model.coupling, np.eye(n))],
         chain.start if falls else np.zeros(3),
@@ -93,18 +99,11 @@ def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = Fals
         model.rotor_inertia if rotor_inertia else none,
         model.damping if friction else none,
         model.friction if friction else none,
-        [_terms(weights) for link in chain.to_aligned for weights in link.T],
+        terms,
     ]
     packed = np.concatenate([np.ravel(part) for part in parts]).astype(np.float64)
     packed.flags.writeable = False
     return packed
-
-
-def _terms(weights: Array) -> Array:
-    """Return how many weights are not zero, then their places and values, in 21 numbers."""
-    places, terms = np.flatnonzero(weights), np.zeros(1 + 2 * len(weights))
-    terms[0], terms[1 : 1 + 2 * len(places)] = len(places), np.column_stack([places, weights[places]]).ravel()
-    return terms
 
 
 @lru_cache(maxsize=64)

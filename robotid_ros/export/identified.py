@@ -156,10 +156,25 @@ def identified_model(
     RobotIdError if the result belongs to another arm.
     """
     predictor = TorquePredictor(model, result)  # refuses the result of another arm
+    friction, rest = result.friction, result.rest_friction
+    losses = JointFriction(
+        name=result.friction_name,
+        parameters=tuple(
+            tuple(
+                (f'{name} of {as_comment(joint)}', unit)
+                for name, unit in zip(result.friction_names, units, strict=True)
+            )
+            for joint, units in zip(result.joint_names, result.friction_units, strict=True)
+        ),
+        torque=lambda joint, velocity, parameters, load, position: friction.of_joint(joint).expression(
+            velocity, parameters, load, position, functions=_SYMBOLIC
+        ),
+        rest=None if rest is None else np.column_stack([rest.speed, rest.torque]),
+    )
     minimal = minimal_model(
         predictor.model,
         rotor_inertia=result.has_rotor_inertia,
-        friction=_joint_friction(result) if result.friction_names else None,
+        friction=losses if result.friction_names else None,
         snap=snap,
         tolerance=max(_TOLERANCE, snap),
         progress=progress,
@@ -184,21 +199,3 @@ def require_usable(result: IdentificationResult, *, force: bool) -> None:
     """
     if not result.usable and not force:
         raise IdentificationError(f'the result is not usable: {result.reason}; --force exports it all the same')
-
-
-def _joint_friction(result: IdentificationResult) -> JointFriction:
-    friction, rest = result.friction, result.rest_friction
-    return JointFriction(
-        name=result.friction_name,
-        parameters=tuple(
-            tuple(
-                (f'{name} of {as_comment(joint)}', unit)
-                for name, unit in zip(result.friction_names, units, strict=True)
-            )
-            for joint, units in zip(result.joint_names, result.friction_units, strict=True)
-        ),
-        torque=lambda joint, velocity, parameters, load, position: friction.of_joint(joint).expression(
-            velocity, parameters, load, position, functions=_SYMBOLIC
-        ),
-        rest=None if rest is None else np.column_stack([rest.speed, rest.torque]),
-    )

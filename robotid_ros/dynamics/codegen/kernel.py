@@ -389,20 +389,15 @@ def single_sample(
             kernel = load() if getattr(q, 'shape', ()) == (1, n) and _layout_is_known() else None
             if kernel is None:
                 return None
-            call = _from_python(kernel, own)
+            # The C function becomes one of the interpreter's, with its self.
+            _METHODS.append(_Method(b'sample', ctypes.cast(kernel.call, ctypes.c_void_p), _FASTCALL, None))
+            prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+            made_of = cast('Any', prototype(('PyCFunction_NewEx', ctypes.pythonapi)))
+            call = cast('Callable[..., bool]', made_of(ctypes.addressof(_METHODS[-1]), own, None))
         made = empty(shape)
         return made if call(q, dq, ddq, made) else None
 
     return evaluate
-
-
-def _from_python(kernel: CompiledKernel, own: Array) -> Callable[..., bool]:
-    """Return a C function as one of the interpreter's, with its self."""
-    _METHODS.append(_Method(b'sample', ctypes.cast(kernel.call, ctypes.c_void_p), _FASTCALL, None))
-    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    make = prototype(('PyCFunction_NewEx', ctypes.pythonapi))
-    function: Any = make(ctypes.addressof(_METHODS[-1]), own, None)
-    return cast('Callable[..., bool]', function)
 
 
 @lru_cache(maxsize=1)

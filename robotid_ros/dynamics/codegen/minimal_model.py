@@ -422,8 +422,15 @@ def shortest_form(
     def cost(form: Form) -> tuple[int, int]:
         chain, columns, _ = geometry(form.sides)
         graph, outputs = trace_torques(base, chain, columns, form)
-        count = _motion_operations(graph, outputs, 3 * n)
-        return count.multiplications + count.additions, count.multiplications
+        # Operations that depend on the motion count; those on parameters alone are done beforehand.
+        fixed: dict[int, bool] = {}
+        counts = {Op.MULTIPLY: 0, Op.ADD: 0}
+        for node in graph.schedule(outputs):
+            kind, arguments = graph.kind[node], graph.arguments(node)
+            fixed[node] = all(fixed[a >> 1] for a in arguments) if kind != Op.INPUT else graph.first[node] >= 3 * n
+            if kind in counts and not fixed[node]:
+                counts[kind] += 1
+        return sum(counts.values()), counts[Op.MULTIPLY]
 
     revolute = [k for k in range(n) if model.joint_types[k] == 'revolute']
     # The tip's link is usually shortest in the frame before it, the others in their own.
@@ -444,22 +451,6 @@ def shortest_form(
         if progress is not None:
             progress(min(0.9, at / (3.0 * len(flips))), f'{cost(best)[0]} operations')
     return best, *geometry(best.sides)
-
-
-def _motion_operations(graph: Graph, outputs: tuple[int, ...], first: int) -> OperationCount:
-    """Count the operations that depend on the motion; those on parameters alone are done beforehand."""
-    fixed: dict[int, bool] = {}
-    multiplications = additions = 0
-    for node in graph.schedule(outputs):
-        kind = graph.kind[node]
-        if kind == Op.INPUT:
-            fixed[node] = graph.first[node] >= first
-            continue
-        fixed[node] = all(fixed[argument >> 1] for argument in graph.arguments(node))
-        if not fixed[node]:
-            multiplications += kind == Op.MULTIPLY
-            additions += kind == Op.ADD
-    return OperationCount(multiplications, additions)
 
 
 _RIGID = ('rigid_body', 'gravity')
@@ -616,9 +607,10 @@ def _generate(
     for name in _RIGID:
         traced = trace_torques(base, chain, columns, form, at_rest=name == 'gravity')
         graph, outputs = coefficients.extract(*factored(*traced))
-        if name == 'gravity':
-            graph = _without_motion(graph, n)
-        arrays[f'{name}_nodes'], arrays[f'{name}_values'] = graph.arrays()
+        nodes, arrays[f'{name}_values'] = graph.arrays()
+        if name == 'gravity':  # a function of q alone: the coefficients are numbered from n on instead of 3 n
+            nodes[1, (nodes[0] == Op.INPUT) & (nodes[1] >= 3 * n)] -= 2 * n
+        arrays[f'{name}_nodes'] = nodes
         arrays[f'{name}_outputs'] = np.array(outputs, dtype=np.int64)
     symbols = drive_symbols(**base.options)
     drives = []
@@ -629,11 +621,3 @@ def _generate(
     arrays['drives'] = np.array(drives, dtype=np.int64).reshape(-1, 3)
     arrays['coefficient_map'] = coefficients.matrix @ local_map[:, base.independent]
     return arrays
-
-
-def _without_motion(graph: Graph, n: int) -> Graph:
-    """Number the coefficients of a function of q alone from n on instead of 3 n."""
-    nodes, values = graph.arrays()
-    moved = (nodes[0] == Op.INPUT) & (nodes[1] >= 3 * n)
-    nodes[1, moved] -= 2 * n
-    return Graph.from_arrays(nodes, values)
