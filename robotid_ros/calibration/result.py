@@ -191,7 +191,7 @@ class CalibrationResult:
 
     @property
     def _jacobian(self) -> Array:
-        return self.fit.jacobian.reshape(-1, len(self.fit.free))
+        return self.fit.linear()[1]
 
     @property
     def usable(self) -> bool:

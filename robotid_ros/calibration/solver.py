@@ -85,52 +85,44 @@ _WIDEST = 10.0  # times the first guess of the prior deviations
 _OUTLIER_WEIGHT = 0.5  # below this weight a measurement counts as an outlier
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Fit:
-    """Result of a fit."""
+    """A fit while it goes on and when it has ended: the problem linearised at a state, and what is re-estimated."""
 
+    problem: Problem = field(repr=False)
     state: State
     free: IntArray  # shape (f,): indices of the estimated parameters
     residual: Array  # shape (N, 3 or 6): measured minus predicted, unscaled [m, rad]
+    jacobian: Array = field(repr=False)  # shape (N, 3 or 6, P): unscaled, by all parameters
     weights: Array  # shape (N,)
     # standard deviation of one scaled residual, from all of them: [m], or 1 where deviations were given and right
     noise: float
-    orientation_scale: float  # position noise over orientation noise [m/rad]
-    covariance: Array  # shape (f, f)
-    jacobian: Array = field(repr=False)  # shape (N, 3 or 6, f): at the solution, scaled and weighted
+    orientation_scale: float = 1.0  # position noise over orientation noise [m/rad]
     prior: Array  # shape (f,): prior deviations; inf where there is none
-    converged: bool
-    iterations: int
-    reason: str  # why the iteration ended
+    damping: float = 0.0
+    converged: bool = False
+    iterations: int = 0
+    reason: str = f'no convergence in {_MOST_STEPS} steps'  # why the iteration ended
 
     @property
     def inlying(self) -> BoolArray:
         """Which measurements have at least half their weight, shape (N,)."""
         return np.asarray(self.weights >= _OUTLIER_WEIGHT)
 
-
-@dataclass(slots=True)
-class _Iterate:
-    """The problem linearised at a state, and what is re-estimated between the steps."""
-
-    problem: Problem
-    free: IntArray
-    state: State
-    residual: Array  # unscaled
-    jacobian: Array  # unscaled, all parameters
-    weights: Array
-    noise: float
-    ratio: float  # orientation scale
-    prior: Array
-    damping: float = 0.0
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the estimated parameters, shape (f, f)."""
+        _, columns = self.linear()
+        return self.noise**2 * _inverse(columns.T @ columns + np.diag(self.penalty))
 
     @property
     def penalty(self) -> Array:
+        """Weight of each parameter's distance from the mean of its prior, shape (f,)."""
         return np.asarray(self.noise**2 / np.square(self.prior))
 
     @property
     def offset(self) -> Array:
-        """Distance of the free parameters from the means of their priors; zero without prior."""
+        """Distance of the free parameters from the means of their priors, shape (f,); zero without prior."""
         geometry, terms = self.problem.blocks[2:]
         offset = np.zeros(sum(self.problem.sizes))
         offset[geometry] = self.state.geometry - self.problem.chain.nominal
@@ -140,7 +132,7 @@ class _Iterate:
     def linear(self) -> tuple[Array, Array]:
         """Return residuals, shape (m,), and their derivatives by the free parameters, (m, f), scaled and weighted."""
         scale = self.problem.scale * np.sqrt(self.weights)[:, None]
-        scale[:, 3:] *= self.ratio
+        scale[:, 3:] *= self.orientation_scale
         columns = self.jacobian[:, :, self.free] * scale[:, :, None]
         return (self.residual * scale).ravel(), columns.reshape(scale.size, len(self.free))
 
@@ -148,7 +140,7 @@ class _Iterate:
         """Return the sum of squares that a step has to lower."""
         return float(rows @ rows + self.penalty @ np.square(self.offset))
 
-    def at(self, state: State) -> '_Iterate':
+    def at(self, state: State) -> 'Fit':
         """Return the same at another state."""
         residual, jacobian = self.problem.linearise(state)
         return replace(self, state=state, residual=residual, jacobian=jacobian)
@@ -176,41 +168,35 @@ def fit(
             widths[members] = prior
     noise = _EXACT * float(np.median(problem.scale[:, :3])) if least_norm else 0.0
     residual, jacobian = problem.linearise(start)
-    at = _Iterate(problem, free, start, residual, jacobian, np.ones(len(problem)), noise, 1.0, widths)
-    converged, reason, count = False, f'no convergence in {_MOST_STEPS} steps', 0
+    at = Fit(
+        problem=problem,
+        state=start,
+        free=free,
+        residual=residual,
+        jacobian=jacobian,
+        weights=np.ones(len(problem)),
+        noise=noise,
+        prior=widths,
+    )
     settled = 0  # steps since the convex loss came to rest
-    for count in range(1, _MOST_STEPS + 1):
+    for at.iterations in range(1, _MOST_STEPS + 1):
         _rebalance(at, 'huber' if loss == 'hampel' and not settled else loss)
         if settled <= _TUNED_STEPS and not least_norm:  # then fixed
             _tune(at, groups, prior)
         trial, length, tiny = _descend(at)
         if trial is None:
-            reason = 'no further step lowers the error'
+            at.reason = 'no further step lowers the error'
             break
         at = trial
         if tiny and (settled or loss != 'hampel'):
-            converged, reason = True, 'the last step is far below the noise'
+            at.converged, at.reason = True, 'the last step is far below the noise'
             break
-        if settled or tiny or length < _SETTLED or count >= _CONVEX_STEPS:
+        if settled or tiny or length < _SETTLED or at.iterations >= _CONVEX_STEPS:
             settled += 1
-    _, columns = at.linear()
-    return Fit(
-        state=at.state,
-        free=free,
-        residual=at.residual,
-        weights=at.weights,
-        noise=at.noise,
-        orientation_scale=at.ratio,
-        covariance=at.noise**2 * _inverse(columns.T @ columns + np.diag(at.penalty)),
-        jacobian=columns.reshape(len(problem), problem.width, len(free)),
-        prior=at.prior,
-        converged=converged,
-        iterations=count,
-        reason=reason,
-    )
+    return at
 
 
-def _descend(at: _Iterate) -> tuple[_Iterate | None, float, bool]:
+def _descend(at: Fit) -> tuple[Fit | None, float, bool]:
     """Return the next iterate, the step's squared length in standard deviations, and whether it was tiny.
 
     The iterate is None where no step lowers the cost.
@@ -246,7 +232,7 @@ def _prior_groups(problem: Problem, free: IntArray) -> list[IntArray]:
     return [np.array(members, dtype=np.int64) for members in kinds.values()]
 
 
-def _rebalance(at: _Iterate, loss: str) -> None:
+def _rebalance(at: Fit, loss: str) -> None:
     """Update the relation of orientation to position noise, and the robust weights."""
     problem = at.problem
     scaled = at.residual * problem.scale
@@ -257,8 +243,8 @@ def _rebalance(at: _Iterate, loss: str) -> None:
         if not problem.weighted:
             position = float(np.median(squares[problem.oriented]))
             angle = float(np.median(turned[problem.oriented]))
-            at.ratio = float(np.clip(np.sqrt(position / max(angle, 1e-30)), 0.02, 50.0))
-        squares = squares + turned * at.ratio**2
+            at.orientation_scale = float(np.clip(np.sqrt(position / max(angle, 1e-30)), 0.02, 50.0))
+        squares = squares + turned * at.orientation_scale**2
         dof = np.where(problem.oriented, 6, 3)
     if loss == 'linear':
         return
@@ -278,7 +264,7 @@ def _quantiles(probability: float, dof: IntArray) -> Array:
     return np.where(dof == 3, float(three), float(six))
 
 
-def _tune(at: _Iterate, groups: list[IntArray], prior: float | None) -> None:
+def _tune(at: Fit, groups: list[IntArray], prior: float | None) -> None:
     """Re-estimate noise and prior deviations from the linear problem's solution (EM, a few rounds)."""
     rows, columns = at.linear()
     normal, gradient, square, offset = columns.T @ columns, columns.T @ rows, float(rows @ rows), at.offset
@@ -350,13 +336,11 @@ def select_terms(
     """
     terms = problem.blocks[3]
     count = terms.stop - terms.start
-    residual, jacobian = problem.linearise(replace(geometric.state, coefficients=np.zeros(count)))
-    scale = problem.scale * np.sqrt(geometric.weights)[:, None]
-    scale[:, 3:] *= geometric.orientation_scale
     kept = len(geometric.free)
     columns = np.concatenate([geometric.free, np.arange(terms.start, terms.stop)])
-    design = jacobian[:, :, columns] * scale[:, :, None]
-    right = residual * scale
+    start = replace(geometric.state, coefficients=np.zeros(count))
+    rows, slopes = replace(geometric, problem=problem, free=columns).at(start).linear()
+    right, design = rows.reshape(len(problem), -1), slopes.reshape(len(problem), -1, len(columns))
     size = np.sqrt(np.mean(np.square(problem.basis), axis=0))
     prior = np.concatenate([geometric.prior, _LARGEST_OFFSET / np.maximum(size, 1e-12)])
     penalty = geometric.noise**2 / np.square(prior)
