@@ -118,23 +118,8 @@ class BaseParameters:
     def regressor(self, q: Array, dq: Array, ddq: Array, *, out: Array | None = None) -> Array:
         """Return the independent columns of the regressor.
 
-        Evaluated by one compiled recursion for all arms; in numpy where there is no C compiler.
-
-        Parameters
-        ----------
-        q, dq, ddq : ndarray, shape (N, n)
-            Joint positions, velocities and accelerations [rad, rad/s, rad/s^2].
-        out : ndarray, shape (N, n, b), optional
-            Where to write the result.
-
-        Returns
-        -------
-        ndarray, shape (N, n, b)
-
-        Raises
-        ------
-        DataError
-            If the shapes do not fit the model.
+        Evaluated by one compiled recursion for all arms; in numpy where there is no C compiler. Arguments and errors are
+        those of :func:`full_regressor`, the result has the shape (N, n, b).
         """
         single = self._kernels.single
         made = None if single is None or out is not None else single(q, dq, ddq)
@@ -152,23 +137,8 @@ class BaseParameters:
 
         With s = sum_ij weights_ij Y_ij: the derivatives of s by q, dq and ddq, exact, by reverse accumulation.
         For a scalar f of all regressors, pass the weights df/dY. The sign in a Coulomb column counts
-        as constant.
-
-        Parameters
-        ----------
-        q, dq, ddq : ndarray, shape (N, n)
-        weights : ndarray, shape (N, n, b)
-        compiled : bool
-            False to use the numpy kernel in any case.
-
-        Returns
-        -------
-        by_q, by_dq, by_ddq : ndarray, shape (N, n)
-
-        Raises
-        ------
-        DataError
-            If the shapes do not fit the model.
+        as constant. The weights have the shape (N, n, b), each derivative (N, n); the numpy kernel is used where there
+        is no C compiler, or ``compiled`` is false. A DataError says that the shapes do not fit the model.
         """
         samples = checked_samples(self.model, q=q, dq=dq, ddq=ddq)
         shape = (len(samples[0]), self.model.n, len(self.independent))
@@ -197,13 +167,7 @@ class BaseParameters:
         return tuple(found)
 
     def relations(self) -> tuple[str, ...]:
-        """Return the regrouping as equations, one per base parameter.
-
-        Returns
-        -------
-        tuple of str
-            For example ``'Izz1_b = Izz1 + Iyy2 + 0.4624*m3'``.
-        """
+        """Return the regrouping as equations, one per base parameter, such as 'Izz1_b = Izz1 + Iyy2 + 0.4624*m3'."""
         return tuple(
             f'{self.columns[column]}_b = {self._combination(k, limit=None, digits=10)}'
             for k, column in enumerate(self.independent)

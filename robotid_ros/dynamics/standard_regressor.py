@@ -131,22 +131,9 @@ def regressor_columns(
 ) -> Array:
     """Return some columns of the full regressor; the others are not computed.
 
-    Evaluated by one compiled recursion for all arms, in numpy where there is no C compiler.
-
-    Parameters
-    ----------
-    model, q, dq, ddq, part
-        As in :func:`full_regressor`.
-    columns : range, or tuple of int
-        Ascending, among the 10 n inertial columns and n for each drive symbol.
-    drives : tuple of {'Ia', 'Fv', 'Fc', 'offset'}
-        See :func:`drive_symbols`.
-    out : ndarray, shape (N, n, len(columns)), optional
-        Where to write the result; contiguous.
-
-    Returns
-    -------
-    ndarray, shape (N, n, len(columns))
+    Evaluated by one compiled recursion for all arms, in numpy where there is no C compiler. The columns ascend, among
+    the 10 n inertial ones and n for each drive symbol, see :func:`drive_symbols`; the other arguments are those of
+    :func:`full_regressor`.
     """
     q, dq, ddq = checked_samples(model, q=q, dq=dq, ddq=ddq)
     result = checked_output(out, (len(q), model.n, len(columns)), (q, dq, ddq))

@@ -167,21 +167,9 @@ class MinimalModel:
         return self.functions['inverse_dynamics'].operations
 
     def coefficients(self, parameters: Array | None = None) -> Array:
-        """Return the formulas' coefficients.
+        """Return the formulas' coefficients, shape (m,), of parameters (p,), by default the model's own.
 
-        Parameters
-        ----------
-        parameters : ndarray, shape (p,), optional
-            By default the model's own.
-
-        Returns
-        -------
-        ndarray, shape (m,)
-
-        Raises
-        ------
-        ModelError
-            If there are not p finite numbers.
+        A ModelError says that there are not p finite numbers.
         """
         if parameters is None:
             return self._own_coefficients
@@ -200,28 +188,9 @@ class MinimalModel:
     ) -> Array:
         """Return the joint torques, friction included.
 
-        One sample in float64 arrays of shape (1, n) takes a shorter way, through compiled code of its own.
-
-        Parameters
-        ----------
-        q, dq, ddq : ndarray, shape (N, n)
-            Joint positions, velocities and accelerations [rad, rad/s, rad/s^2; m for prismatic joints].
-        parameters : ndarray, shape (p,), optional
-            By default the model's own.
-        out : ndarray, shape (N, n), optional
-            Where to write the result.
-        compiled : bool
-            False to use the numpy kernel in any case.
-
-        Returns
-        -------
-        ndarray, shape (N, n)
-            [N m, or N]
-
-        Raises
-        ------
-        DataError
-            If the shapes do not fit the model.
+        One sample in float64 arrays of shape (1, n) takes a shorter way, through compiled code of its own. Arguments,
+        result and errors are those of :func:`robotid_ros.dynamics.inverse_dynamics`, but for the parameters, shape
+        (p,), by default the model's own, and ``compiled``: false uses the numpy kernel in any case.
         """
         single = self._kernels.single
         if single is not None and parameters is None and out is None and compiled:
