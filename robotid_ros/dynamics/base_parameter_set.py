@@ -118,8 +118,8 @@ class BaseParameters:
     def regressor(self, q: Array, dq: Array, ddq: Array, *, out: Array | None = None) -> Array:
         """Return the independent columns of the regressor.
 
-        Evaluated by one compiled recursion for all arms; in numpy where there is no C compiler. Arguments and errors are
-        those of :func:`full_regressor`, the result has the shape (N, n, b).
+        Evaluated by one compiled recursion for all arms, in numpy where there is no C compiler. Arguments and errors
+        are those of :func:`full_regressor`, the result has the shape (N, n, b).
         """
         single = self._kernels.single
         made = None if single is None or out is not None else single(q, dq, ddq)

@@ -53,6 +53,14 @@ class Bound:
         )
 
 
+def joint_bound(model: RobotModel, j: int, quantity: str, per: str, bound: float, sign: float, scale: float) -> Bound:
+    """Return a bound of a joint's motion, whose unit is that of its position ``per`` something, or of its torque."""
+    revolute = model.joint_types[j] == 'revolute'
+    unit = ('N m' if revolute else 'N') if 'torque' in quantity else joint_unit('rad', model.joint_types[j]) + per
+    subject = f"joint '{model.joint_names[j]}'"
+    return Bound(quantity=quantity, subject=subject, unit=unit, bound=bound, sign=sign, scale=scale)
+
+
 class Constraint(Protocol):
     """Bounds on a motion that hold at every instant."""
 
@@ -101,21 +109,12 @@ class JointRanges:
         bounds: list[Bound] = []
         columns: list[tuple[int, int]] = []
         for order, (quantity, suffix, lower, upper) in enumerate(sides_of(limits)):
-            for j, name in enumerate(model.joint_names):
-                unit = joint_unit('rad', model.joint_types[j]) + suffix
-                half = (upper[j] - lower[j]) / 2.0
+            for j in range(model.n):
+                half = float(upper[j] - lower[j]) / 2.0
+                scale = half if np.isfinite(half) and half > 1e-6 else 1.0
                 for sign, bound in ((-1.0, lower[j]), (1.0, upper[j])):
                     if np.isfinite(bound):
-                        bounds.append(
-                            Bound(
-                                quantity=quantity,
-                                subject=f"joint '{name}'",
-                                unit=unit,
-                                bound=float(bound),
-                                sign=sign,
-                                scale=float(half) if np.isfinite(half) and half > 1e-6 else 1.0,
-                            )
-                        )
+                        bounds.append(joint_bound(model, j, quantity, suffix, float(bound), sign, scale))
                         columns.append((order, j))
         self.bounds = tuple(bounds)
         self._sign = np.array([bound.sign for bound in bounds])
@@ -171,21 +170,10 @@ class FallingLimits:
         largest = getattr(limits, quantity)
         self._scale = np.where(np.isfinite(largest), largest, 1.0)
         self._quantity, self._prior = quantity, np.zeros(0) if observation is None else observation.prior
-        if quantity == 'effort':
-            units = ['N m' if kind == 'revolute' else 'N' for kind in model.joint_types]
-        else:
-            suffix = '/s' if quantity == 'velocity' else '/s^2'
-            units = [joint_unit('rad', kind) + suffix for kind in model.joint_types]
+        called = f'{"torque" if quantity == "effort" else quantity} beyond what its position allows'
+        per = '/s' if quantity == 'velocity' else '/s^2'
         self.bounds = tuple(
-            Bound(
-                quantity=f'{"torque" if quantity == "effort" else quantity} beyond what its position allows',
-                subject=f"joint '{model.joint_names[j]}'",
-                unit=units[j],
-                bound=0.0,
-                sign=sign,
-                scale=float(self._scale[j]),
-            )
-            for j, sign, *_ in self._rows
+            joint_bound(model, j, called, per, 0.0, sign, float(self._scale[j])) for j, sign, *_ in self._rows
         )
 
     def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
@@ -230,14 +218,7 @@ class TorqueLimits:
         self._effort = np.asarray(effort)[self._joints]
         self._prior = observation.prior
         self.bounds = tuple(
-            Bound(
-                quantity='torque',
-                subject=f"joint '{model.joint_names[j]}'",
-                unit='N m' if model.joint_types[j] == 'revolute' else 'N',
-                bound=sign * float(effort[j]),
-                sign=sign,
-                scale=float(effort[j]),
-            )
+            joint_bound(model, int(j), 'torque', '', sign * float(effort[j]), sign, float(effort[j]))
             for sign in (-1.0, 1.0)
             for j in self._joints
         )
