@@ -23,7 +23,7 @@ from robotid_ros.calibration.chain import MOTIONS, JointTerms, KinematicChain
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.problem import Identifiable, Problem
 from robotid_ros.calibration.solver import Fit
-from robotid_ros.calibration.validation import Accuracy, CrossValidation, HeldOut, accuracy
+from robotid_ros.calibration.validation import Accuracy, CrossValidation, Unseen, accuracy
 from robotid_ros.errors import CalibrationError
 from robotid_ros.files import file_hash, write_text
 from robotid_ros.model.dh_table import DHTable
@@ -79,7 +79,7 @@ class CalibrationResult:
     can : Identifiable
         Which parameters the measurements determine.
     cross_validation : CrossValidation or None
-    held_out : HeldOut or None
+    held_out : Unseen or None
     averaged : mapping of str to Accuracy
         Of a least-norm answer: the accuracies, by name, of the average of the answers to single measurements instead.
     warnings : tuple of str
@@ -92,7 +92,7 @@ class CalibrationResult:
     nominal: Fit = field(repr=False)
     can: Identifiable = field(repr=False)
     cross_validation: CrossValidation | None
-    held_out: HeldOut | None
+    held_out: Unseen | None
     averaged: Mapping[str, Accuracy]
     warnings: tuple[str, ...]
 

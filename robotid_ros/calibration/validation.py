@@ -225,6 +225,8 @@ class Unseen:
     # NaN for measurements that could not be predicted.
     residual_before: Array = field(repr=False)
     residual: Array = field(repr=False)
+    # frames and targets that the calibration did not have, and that were therefore fitted to these measurements
+    fitted: tuple[str, ...] = ()
 
     @property
     def before(self) -> Accuracy:
@@ -241,14 +243,6 @@ class Unseen:
         rows = np.isfinite(self.residual[:, 0])
         rows = rows if good is None else rows & good
         return accuracy(residual[rows], self.oriented[rows])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldOut(Unseen):
-    """Of measurements kept apart."""
-
-    # frames and targets that the calibration did not have, and that were therefore fitted to these measurements
-    fitted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,7 +309,7 @@ def cross_validate(
 
 def evaluate_held_out(
     points: MeasuredPoints, problem: Problem, state: State, nominal: State, unknown: IntArray
-) -> HeldOut:
+) -> Unseen:
     """Evaluate measurements that were kept apart.
 
     ``problem`` and ``state`` are those of the calibration, with the joint terms in use; ``nominal`` is the nominal
@@ -332,7 +326,7 @@ def evaluate_held_out(
         known = replace(known, coefficients=known.coefficients if terms is problem.terms else np.zeros(0))
         complete, fitted = _completed(kept, known, unknown)
         residuals.append(kept.residual(complete))
-    return HeldOut(
+    return Unseen(
         oriented=points.has_orientation, residual_before=residuals[0], residual=residuals[1], fitted=tuple(fitted)
     )
 
