@@ -33,8 +33,8 @@ from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import CHUNK, Samples
 
-_LONGEST_RUN = 10_000  # samples of a run that is filtered at once; its ends are a negligible part of it
-_KEEP_BYTES = 150e6  # so much of a regressor is kept, the rest is computed again for each pass
+_LONGEST_RUN = 8_000  # samples of a run that is filtered at once; its ends are a negligible part of it
+_KEEP_BYTES = 25e6  # so much of a regressor is kept, the rest is computed again for each pass
 ROUNDING = 1e-12  # of what is squared or divided by: less is arithmetic
 ITERATIONS, PASSES = 60, 4  # most, of what settles, in about ten as a rule, and of what is nearly settled to begin with
 _SETTLED = 1e-4  # relative change of the joints' weights

@@ -217,19 +217,20 @@ def _covariance(
     width = base + linear.shape[1] + shape.shape[1]
     bins = _bin_labels(samples)
     count = int(bins[-1]) + 1
-    summed = np.zeros((count, samples.n, width))
+    summed = np.zeros((count, samples.n, width), dtype=np.float32)  # large, and half of the digits are enough
     residual = np.zeros((count, samples.n))
     matrix = np.zeros((base + samples.n * (width - base),) * 2)
     for piece in rows.pieces():
         part, own = piece.rows, piece.own(friction, shape, state.load)
         bend = _bends(piece, friction, shape, linear, state.load)
-        every = np.concatenate([piece.rigid, own, bend], axis=2)
         model = piece.rigid @ state.solution.parameters[:base] + np.einsum('Nnk,nk->Nn', own, linear)
         label = bins[part]
         starts = np.flatnonzero(np.diff(label, prepend=-1))
         root = np.sqrt(state.weight[part])
         error = root * (piece.samples.target - model)
-        np.add.at(summed, label[starts], np.add.reduceat(every * root[..., None], starts, axis=0))
+        every = np.concatenate([piece.rigid, own, bend], axis=2)
+        every *= root[..., None]
+        np.add.at(summed, label[starts], np.add.reduceat(every, starts, axis=0))
         np.add.at(residual, label[starts], np.add.reduceat(error, starts, axis=0))
         if shape.shape[1]:
             own = np.concatenate([own, bend], axis=2)

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
@@ -160,78 +159,34 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
     ndarray, shape (n,)
         0 for a joint that moves too little for any [1/rad].
     """
-    from scipy.fft import fft, ifft  # not at the top: see robotid_ros.signals.filtering
-
     every = np.arange(len(samples)) if samples.rows is None else samples.rows
     samples = replace(samples, target=residual).coarse(_PER_PERIOD)
     own = own if samples.rows is None else own[np.searchsorted(every, samples.rows)]
-    frequency, passes = np.zeros(samples.n), _low_passes(samples)
+    narrowest = np.concatenate([np.full(len(run), run.narrowest) for run in samples.runs])
+    frequency = np.zeros(samples.n)
     for j in range(samples.n):
-        spread = float(np.ptp(samples.q[:, j]))
+        spread, size = float(np.ptp(samples.q[:, j])), float(np.abs(samples.target[:, j]).max())
         slowest = max(_FREQUENCIES[0], 2.0 * np.pi * _PERIODS / max(spread, 1e-9))
-        size = min(int((_FREQUENCIES[1] - slowest) * spread / 1.5), ENOUGH // 4)
-        if size < 2 or not samples.target[:, j].any():
+        count = min(int((_FREQUENCIES[1] - slowest) * spread / 1.5), ENOUGH // 4)
+        if count < 2 or not size:
             continue
-        q, dq, root = samples.q[:, j], samples.dq[:, j], np.sqrt(samples.weight[:, j])
-        columns = _of_unit_length((own[:, j] * root[:, None]).T)
-        inverse = np.linalg.pinv(columns, rcond=1e-5)
-        target = _of_unit_length(samples.target[:, j] * root)
-        target -= (target @ inverse) @ columns
-        grid = np.linspace(slowest, _FREQUENCIES[1], size)
-        # The grid is even, so that all blocks share these; half of the digits are enough to find a frequency.
-        turns = np.exp(1j * (grid[:_BLOCK, None] - grid[0]) * q).astype(np.complex64)
+        q, root = samples.q[:, j], np.sqrt(samples.weight[:, j])
+        pace = np.abs(samples.dq[:, j]) / (2.0 * np.pi)
+        columns = own[:, j] * root[:, None]
+        columns = columns / np.maximum(np.abs(columns).max(axis=0), 1e-300)
+        target = samples.target[:, j] / size * root
+        target = root * (target - columns @ np.linalg.lstsq(columns, target, rcond=1e-5)[0])
+        grid = np.linspace(slowest, _FREQUENCIES[1], count)
+        turns = np.exp(1j * (grid[:_BLOCK, None] - grid[0]) * q)  # the grid is even, so that all blocks share these
         explained = []
-        for start in range(0, size, _BLOCK):
+        for start in range(0, count, _BLOCK):
             some = grid[start : start + _BLOCK, None]
-            wave = turns[: len(some)] * np.exp(1j * some[0] * q).astype(np.complex64)
-            wave *= _damping(dq, some, limit).astype(np.float32)
-            for run, gain in zip(samples.runs, passes, strict=True):
-                rows = slice(run.start, run.stop)
-                wave[:, rows] = ifft(fft(wave[:, rows], len(gain), axis=1) * gain, axis=1)[:, : len(run)]
-            wave *= root.astype(np.float32)
-            wave -= (wave @ inverse) @ columns
-            explained.append(_explained(wave, target))
+            # A wave that is fast against the motion passes a filter as a tone of its own frequency does.
+            passed = 1.0 / (1.0 + (some * pace / limit) ** 4) / (1.0 + 0.41 * (some * pace / narrowest) ** 8)
+            found = (passed * turns[: len(some)]) @ (target * np.exp(1j * some[0] * q))
+            explained.append(np.abs(found) ** 2 / np.maximum(passed**2 @ root**2, 1e-300))
         frequency[j] = grid[np.argmax(np.concatenate(explained))]
     return frequency
-
-
-def _of_unit_length(rows: Array) -> NDArray[np.float32]:
-    """Return rows, shape (..., N), of length 1 and half of the digits, which hold no number of any size; zeros stay."""
-    largest = np.abs(rows).max(axis=-1, keepdims=True)
-    share = rows / np.where(largest > 0.0, largest, 1.0)
-    length = np.linalg.norm(share, axis=-1, keepdims=True)
-    return np.asarray(share / np.where(length > 0.0, length, 1.0), dtype=np.float32)
-
-
-def _low_passes(samples: Samples) -> list[NDArray[np.float32]]:
-    """Return the gain of each run's low-pass at the frequencies of a transform that is longer than the run."""
-    from scipy.fft import fft, next_fast_len  # not at the top: see robotid_ros.signals.filtering
-
-    pulse = np.zeros(len(samples))
-    middle = [run.start + len(run) // 2 for run in samples.runs]
-    pulse[middle] = 1.0
-    answer = samples.filtered(pulse)
-    gains = []
-    for run, centre in zip(samples.runs, middle, strict=True):
-        length = next_fast_len(2 * len(run))
-        turned = np.roll(np.pad(answer[run.start : run.stop], (0, length - len(run))), run.start - centre)
-        gains.append(np.asarray(fft(turned).real, dtype=np.float32))
-    return gains
-
-
-def _damping(dq: Array, grid: Array, limit: float) -> Array:
-    """Return how much of each frequency passes, shape (F, N), at speeds (N,), frequencies (F, 1)."""
-    ratio = np.square(dq / (2.0 * np.pi * limit) * grid)
-    return np.asarray(1.0 / (1.0 + ratio * ratio))
-
-
-def _explained(wave: NDArray[np.complex64], target: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return how much of a signal's square real and imaginary part explain, shape (F,), of each complex wave (F, N)."""
-    s, c = wave.imag, wave.real
-    a, b, d = np.sum(s * s, axis=1), np.sum(s * c, axis=1), np.sum(c * c, axis=1)
-    x, y = s @ target, c @ target
-    determinant = np.maximum(a * d - b * b, 1e-6 * a * d + 1e-30)
-    return np.asarray((d * x * x - 2.0 * b * x * y + a * y * y) / determinant)
 
 
 def with_ripple(friction: FrictionModel, frequency: Array, limit: float) -> FrictionModel:

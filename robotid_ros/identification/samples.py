@@ -152,7 +152,8 @@ class Samples:
         slide = None
         if distance is not None:
             runs = [(run.start, run.stop) for run in whole.runs]
-            slide = sliding(q, np.outer(distance, DISTANCES), runs, rows)
+            # Shares of a friction, and more than all other signals together: half of the digits are enough.
+            slide = sliding(q, np.outer(distance, DISTANCES), runs, rows).astype(np.float32)
         return replace(self, slide=slide, slip=dq)
 
     def _earlier(self, values: Array, time: float) -> Array:

@@ -23,7 +23,7 @@ its maximum on a part of the samples; the best challenges what holds so far befo
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 
@@ -31,8 +31,8 @@ from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import full_regressor
 from robotid_ros.identification.config import AT_REST
-from robotid_ros.identification.information import PASSES, ROUNDING, non_negative
-from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
+from robotid_ros.identification.information import PASSES, ROUNDING, Information, gather, non_negative
+from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups, total
 from robotid_ros.identification.prior import standard_prior
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
@@ -49,14 +49,6 @@ _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gra
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
 _WORTH = float(np.log(1.2))  # fall of L: a wrong set-up costs more than a fifth of the error, chance on real arms less
 _CUTS = 20  # moments in each recording at which its load may change
-
-
-_Normal: TypeAlias = tuple[Array, Array, Array, Array]
-
-
-def _sum(parts: Sequence[_Normal]) -> _Normal:
-    gram, vector, square, count = (np.sum(each, axis=0) for each in zip(*parts, strict=True))
-    return gram, vector, square, count
 
 
 class _Test:
@@ -87,117 +79,85 @@ class _Test:
         return self.models.setdefault(gravity.tobytes(), replace(self.described, gravity=gravity))
 
     def rows(self, setup: SetUp, added: Array | None = None) -> tuple[Array, Array]:
-        """Return the rows, shape (n, N, m), of links, rotors, friction, offset and spring, and the torque (n, N)."""
+        """Return the rows, shape (N, n, m), of links, rotors, friction, offset and spring, and the torque (N, n)."""
         samples, drives = self.samples, setup.drives
         q = samples.q @ setup.position.T + setup.zero
         dq, ddq = samples.dq @ setup.position.T, samples.ddq @ setup.position.T
         rigid = full_regressor(self.model(setup.gravity), q, dq, ddq)
         at_motors = [ddq @ drives.T, np.sign(dq @ drives.T), dq @ drives.T, np.ones_like(dq), q - q.mean(axis=0)]
-        parts = [rigid.transpose(1, 0, 2)]
-        parts += [drives.T[:, None, :] * signal for signal in at_motors]
+        parts = [rigid, *(signal[:, None, :] * drives.T for signal in at_motors)]
         if added is not None:
-            parts.append(rigid[:, :, -10:].transpose(1, 0, 2) * added)
-        return np.concatenate(parts, axis=2), (samples.target @ setup.torque.T).T
+            parts.append(rigid[:, :, -10:] * added[:, None, None])
+        return np.concatenate(parts, axis=2), samples.target @ setup.torque.T
 
-    def bounded(self, columns: int) -> Array:
-        """Return which parameters are not negative: rotor inertias, Coulomb and viscous friction."""
-        mask = np.zeros(columns, dtype=bool)
-        mask[10 * self.n : 13 * self.n] = True
-        return mask
+    def information(self, rows: Array, torque: Array, keep: BoolArray | slice = slice(None)) -> Information:
+        """Return the Gram matrices of some samples; all parameters are common to the joints."""
+        rows = rows[keep]
+        return gather(rows, np.empty((*rows.shape[:2], 0)), torque[keep], self.samples.weight[keep])
 
-    def normal(self, rows: Array, torque: Array, keep: BoolArray | slice = slice(None)) -> _Normal:
-        """Return Gram matrices, vectors, squares and weights of some samples, joint by joint."""
-        rows, torque, weight = rows[:, keep], torque[:, keep], self.samples.weight[keep].T
-        root = np.sqrt(weight)  # of both factors, so that BLAS computes half of the symmetric product
-        rows, torque = rows * root[..., None], torque * root
-        turned = rows.transpose(0, 2, 1)
-        return (
-            turned @ rows,
-            (turned @ torque[..., None])[..., 0],
-            np.sum(torque**2, axis=1),
-            weight.sum(axis=1),
-        )
+    def prior(self, columns: int) -> tuple[Array, Array]:
+        """Return mean and inverse variance of all parameters, shape (m,); of what a moment added, those of a link."""
+        mean, deviation, n = np.zeros(columns), np.full(columns, np.inf), self.n
+        mean[: 11 * n], deviation[: 11 * n] = self.mean, self.deviation
+        deviation[14 * n : 15 * n] = self.spring
+        deviation[15 * n :] = np.resize(self.deviation[10 * (n - 1) : 10 * n], columns - 15 * n)
+        return mean, 1.0 / deviation**2
 
     def solve(
-        self, parts: _Normal, precision: Array | None = None, *, free: bool = False
+        self, info: Information, precision: Array | None = None, *, free: bool = False
     ) -> tuple[Array, float, Array]:
         """Return the parameters at the maximum of the posterior, minus its logarithm, and the joints' precisions."""
-        gram, vector, square, count = parts
-        m = gram.shape[1]
-        mean, deviation = np.zeros(m), np.full(m, np.inf)
-        known = len(self.mean)
-        mean[:known], deviation[:known] = self.mean, self.deviation
-        deviation[14 * self.n : 15 * self.n] = self.spring
-        deviation[15 * self.n :] = np.resize(self.deviation[10 * (self.n - 1) : 10 * self.n], m - 15 * self.n)
-        pull = 1.0 / deviation**2
-        share = self.samples.independent_per_sample
-        power = square / np.maximum(count, 1e-300)
-        power = np.maximum(power, ROUNDING * float(power.max()) + 1e-100)  # some joint's torque may not be recorded
+        m, share, power = info.base, self.samples.independent_per_sample, info.power
+        mean, pull = self.prior(m)
+        bounded = np.zeros(m, dtype=bool)  # rotor inertias, Coulomb and viscous friction
+        bounded[10 * self.n : 13 * self.n] = not free
         fixed = precision is not None
         current = 10.0 / power if precision is None else precision
-        left = power
-        found = mean
+        left, found = power, mean
         for _ in range(1 if fixed else PASSES):
-            weight = share * current
-            matrix = np.tensordot(weight, gram, axes=1) + np.diag(pull)
-            matrix[np.diag_indices(m)] += 1e-12 * np.diag(matrix)
-            found = non_negative(matrix, weight @ vector + pull * mean, self.bounded(m) & np.full(m, not free))
-            error = (gram @ found) @ found - 2.0 * vector @ found + square
-            left = np.maximum(error / np.maximum(count, 1e-300), ROUNDING * power)
+            matrix, vector = info.normal(share * current)
+            matrix[np.diag_indices(m)] += pull
+            matrix[np.diag_indices(m)] *= 1.0 + ROUNDING
+            found = non_negative(matrix, vector + pull * mean, bounded)
+            left = np.maximum(info.residual_squares(found) / np.maximum(info.count, 1e-300), ROUNDING * power)
             current = current if fixed else 1.0 / left
-        cost = 0.5 * share * float(count @ np.log(left)) + 0.5 * float(np.sum(pull * (found - mean) ** 2))
+        cost = 0.5 * share * float(info.count @ np.log(left)) + 0.5 * float(np.sum(pull * (found - mean) ** 2))
         return found, cost, current
 
     def cost(self, setup: SetUp) -> float:
         """Return minus the logarithm of the posterior at its maximum."""
-        return self.solve(self.normal(*self.rows(setup)))[1]
+        return self.solve(self.information(*self.rows(setup)))[1]
 
     def score(self, setup: SetUp, label: IntArray, added: Array | None = None, *, free: bool = False) -> Score:
         """Return the held-out errors in the coordinates of the set-up; ``free`` lets friction drive a joint."""
         rows, torque = self.rows(setup, added)
-        every = np.unique(label)
-        parts = [self.normal(rows, torque, label == k) for k in every]
-        total = _sum(parts)
-        _, _, precision = self.solve(total, free=free)
-        squares, counts = [], []
-        for k, part in zip(every, parts, strict=True):
-            found, _, _ = self.solve(_sum([other for other in parts if other is not part]), precision, free=free)
-            keep = label == k
-            error = (torque[:, keep] - rows[:, keep] @ found).T
-            weight = self.samples.weight[keep]
-            squares.append(np.maximum(np.sum(weight * error**2, axis=0), ROUNDING * part[2]))
-            counts.append(weight.sum(axis=0))
-        return Score(squares=np.array(squares), count=np.array(counts))
+        parts = tuple(self.information(rows, torque, label == k) for k in np.unique(label))
+        bench = Bench(fit=parts, judge=parts)
+        precision = self.solve(bench.total, free=free)[2]
+        return bench.score(lambda info: self.solve(info, precision, free=free)[0])
 
     def tilted(self, setup: SetUp) -> SetUp:
         """Return a set-up with the direction of gravity found from its own, by Gauss-Newton's method."""
         size = float(np.linalg.norm(setup.gravity))
         gravity = setup.gravity
         for _ in range(_TURN_STEPS):
-            here = replace(setup, gravity=gravity)
-            rows, torque = self.rows(here)
-            found, _, precision = self.solve(self.normal(rows, torque))
+            rows, torque = self.rows(replace(setup, gravity=gravity))
+            found, _, precision = self.solve(self.information(rows, torque))
             across = np.linalg.svd(gravity[None] / size)[2][1:]  # two directions at right angles to gravity
             inertial = found[: 10 * self.n]
             q = self.samples.q @ setup.position.T + setup.zero
             still = np.zeros_like(q)
             bends = [
-                (full_regressor(self.model(size * direction), q, still, still, part='gravity') @ inertial).T
+                full_regressor(self.model(size * direction), q, still, still, part='gravity') @ inertial
                 for direction in across
             ]
-            wide = np.concatenate([rows, np.stack(bends, axis=-1)], axis=2)
-            residual = torque - rows @ found
-            gram, vector, _, _ = self.normal(wide, residual)
-            m = wide.shape[2]
-            pull = np.zeros(m)
-            pull[: len(self.mean)] = 1.0 / self.deviation**2
-            pull[-2:] = 1.0  # a radian
-            weight = self.samples.independent_per_sample * precision
-            matrix = np.tensordot(weight, gram, axes=1) + np.diag(pull + 1e-9)
-            matrix[np.diag_indices(m)] *= 1.0 + 1e-10
-            start = np.zeros(m)
-            start[: len(self.mean)] = pull[: len(self.mean)] * (self.mean - found[: len(self.mean)])
-            step = np.linalg.solve(matrix, weight @ vector + start)[-2:]
+            info = self.information(np.concatenate([rows, np.stack(bends, axis=-1)], axis=2), torque - rows @ found)
+            matrix, vector = info.normal(self.samples.independent_per_sample * precision)
+            mean, pull = self.prior(len(found))
+            matrix[np.diag_indices(info.base)] += [*pull, 1.0, 1.0]  # of the directions, a radian
+            matrix[np.diag_indices(info.base)] *= 1.0 + 1e-10
+            vector[: len(found)] += pull * (mean - found)
+            step = np.linalg.solve(matrix, vector)[-2:]
             step *= min(1.0, 0.7 / max(float(np.linalg.norm(step)), 1e-12))
             turned = gravity / size + step @ across
             gravity = size * turned / np.linalg.norm(turned)
@@ -522,24 +482,27 @@ def _change(
     """Return the finding that the last link carries something else from some moment on."""
     count = len(test.samples)
 
-    def since(moment: int) -> Array:
-        return (np.arange(count) >= moment).astype(float)[:, None]
-
     if not moments:
         return None
     # What is added is the last link again, from the moment on: all from the Gram matrices of the time between moments.
     rows, torque = test.rows(setup)
     edges = [*(moment for moment, _, _ in moments), count]
-    parts = [test.normal(rows, torque, slice(start, stop)) for start, stop in pairwise([0, *edges])]
-    whole, costs = _sum(parts), []
-    last = slice(10 * (test.n - 1), 10 * test.n)
+    parts = [test.information(rows, torque, slice(start, stop)) for start, stop in pairwise([0, *edges])]
+    before, costs, m = total(parts), [], rows.shape[2]
+    last = np.arange(10 * (test.n - 1), 10 * test.n)
     for k in range(len(moments)):
-        gram, vector, _, _ = _sum(parts[k + 1 :])
-        wide = np.block([[whole[0], gram[:, :, last]], [gram[:, last], gram[:, last, last]]])
-        longer = np.concatenate([whole[1], vector[:, last]], axis=1)
-        costs.append(test.solve((wide, longer, whole[2], whole[3]))[1])
+        some = total(parts[k + 1 :]).gram
+        columns, corner, gram = some[:, :, last], some[:, last[:, None], last], before.gram
+        wide = np.block(
+            [
+                [gram[:, :m, :m], columns[:, :m], gram[:, :m, m:]],
+                [columns[:, :m].transpose(0, 2, 1), corner, columns[:, m:].transpose(0, 2, 1)],
+                [gram[:, m:, :m], columns[:, m:], gram[:, m:, m:]],
+            ]
+        )
+        costs.append(test.solve(Information(gram=wide, count=before.count, base=m + len(last)))[1])
     moment, seconds, name = moments[int(np.argmin(costs))]
-    found = test.score(setup, label, since(moment))
+    found = test.score(setup, label, (np.arange(count) >= moment).astype(float))
     if not _wins(found, scores, len(costs)):
         return None
     text = (
