@@ -221,7 +221,10 @@ def _unseen_joints(
     for path in paths:
         if is_dataset(path):
             continue  # holds no joints but those it was made for, or is looked at when it is used
-        recording = read_recording(path, read_context(path, topic, settings.joints).topics.get('joint_states'))
+        context = read_context(path, topic, settings.joints)
+        if not set(held) & set(context.joints):
+            continue
+        recording = read_recording(path, context.topics.get('joint_states'))
         notes += [
             f'{Path(path).name}: {text}' for text in require_held(recording.joint_names, recording.position, model)
         ]
