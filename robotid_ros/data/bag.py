@@ -97,7 +97,7 @@ class LibraryFile:
             # A view in their place can be without end.
             ((views,),) = database.execute("SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')")
             if views:
-                raise DataError(f'{self.path}: expected a database of tables, as rosbag2 writes it, got views or triggers')
+                raise DataError(f'{self.path}: expected tables as rosbag2 writes them, got views or triggers')
             # Pages have no checksum: this checks the structure; altered numbers cannot be found.
             ((found,),) = database.execute('PRAGMA quick_check(1)')
         self.faults['damaged_databases'] = int(found != 'ok')
@@ -223,9 +223,7 @@ class Bag:
         """Return the first messages of a topic, of a latched one usually the only one, and read no further."""
         return [data for _, _, data in islice(self._all([topic]), count)]
 
-    def messages(
-        self, topics: Collection[str], progress: Progress | None = None
-    ) -> Iterator[tuple[str, MessageChunk]]:
+    def messages(self, topics: Collection[str], progress: Progress | None = None) -> Iterator[tuple[str, MessageChunk]]:
         """Yield topic and messages, those of some topics in their order, at most :data:`BATCH` at a time."""
         for topic, run in groupby(self._all(topics), key=itemgetter(0)):
             while block := list(islice(run, BATCH)):
@@ -299,7 +297,8 @@ def opened(path: 'str | Path | Bag') -> 'Path | Bag':
     if isinstance(path, Bag):
         return path
     path = Path(path)
-    return Bag.open(path) if path.is_dir() or path.name == METADATA or path.suffix in ('.db3', '.mcap', '.zstd') else path
+    known = path.is_dir() or path.name == METADATA or path.suffix in ('.db3', '.mcap', '.zstd')
+    return Bag.open(path) if known else path
 
 
 def is_bag_folder(folder: Path) -> bool:
@@ -307,9 +306,7 @@ def is_bag_folder(folder: Path) -> bool:
     return (folder / METADATA).is_file() or any(DATA_FILE.search(path.name) for path in folder.iterdir())
 
 
-def read_bag(
-    path: str | Path | Bag, topic: str | None = None, joints: Sequence[str] | None = None
-) -> Recording:
+def read_bag(path: str | Path | Bag, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
     """Read the joint states of a bag, from the topic that is given or :meth:`Bag.choose` finds.
 
     Without joints, those of the message with the most joints among the first ones are taken. Times are the header

@@ -186,8 +186,9 @@ def _unpacked(content: bytes) -> bytes:
         if size > LARGEST_CHUNK:
             raise ValueError('too large')
         if compression:
-            kinds = {'lz4': lambda: library('lz4.frame').LZ4FrameDecompressor, 'zstd': lambda: zstandard().ZstdDecompressor}
-            block = bytes(kinds[compression]()().decompress(block, max_length=size + 1))
+            lz4 = compression == 'lz4'  # of any other but zstd, it fails
+            unpacker = library('lz4.frame').LZ4FrameDecompressor() if lz4 else zstandard().ZstdDecompressor()
+            block = bytes(unpacker.decompress(block, max_length=size + 1))
         if len(block) != size or (checksum and zlib.crc32(block) != checksum):
             raise ValueError('damaged')
         return block

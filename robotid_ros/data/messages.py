@@ -86,13 +86,6 @@ class MessageChunk:
             publisher=np.zeros(count, dtype=np.int64) if publisher is None else np.array(publisher, dtype=np.int64),
         )
 
-    @classmethod
-    def joined(cls, chunks: Sequence['MessageChunk']) -> 'MessageChunk':
-        """Return the messages of several chunks as one."""
-        if len(chunks) == 1:
-            return chunks[0]
-        return cls(**{name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in cls.__slots__})
-
     def __len__(self) -> int:
         return len(self.lengths)
 
