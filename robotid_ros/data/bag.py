@@ -80,7 +80,7 @@ class LibraryFile:
         with _reading(self.path):
             for done, (connection, arrival, data) in enumerate(self._reader.messages(wanted) if wanted else ()):
                 self.share = done / total
-                yield connection.topic, arrival, data
+                yield connection.topic, arrival, bytes(memoryview(data))  # a damaged one holds text or a number
 
     def _with_journal(self) -> Path:
         """Return a database, or a copy of it with what a killed recorder left in its journal."""
