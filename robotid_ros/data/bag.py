@@ -44,6 +44,7 @@ TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
 METADATA = 'metadata.yaml'
 DATA_FILE = re.compile(r'\.(db3|mcap)(\.zstd)?$')
 BATCH = 4096  # messages decoded at a time, at most
+LONGEST = 256  # characters of a type; a damaged database may hold anything
 FIRST = 100  # messages that show which joints a topic has: a gripper may publish on the same one
 NUMBERS: dict[str, tuple[int, int, Sequence[int]]] = {
     'geometry_msgs/WrenchStamped': (1, 6, range(6)),  # force, torque
@@ -71,7 +72,7 @@ class LibraryFile:
             self._reader = library('rosbags.rosbag2', 'read and write bags').Reader(whole)
             self._reader.open()  # it counts all messages, once is enough
             cdr = [each for each in self._reader.connections if each.ext.serialization_format == 'cdr']
-            self.topics = {each.topic: each.msgtype for each in cdr if each.msgcount}
+            self.topics = {str(each.topic): str(each.msgtype)[:LONGEST] for each in cdr if each.msgcount}
 
     def messages(self, topics: Collection[str]) -> Iterator[Message]:
         """Yield the messages of some topics in the order of their arrival."""

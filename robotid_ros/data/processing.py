@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from robotid_ros import __version__
-from robotid_ros.arrays import Array, IntArray, given_away
+from robotid_ros.arrays import LARGEST, Array, IntArray, given_away
 from robotid_ros.data.bag import opened
 from robotid_ros.data.context import Context, read_context
 from robotid_ros.data.dataset import Dataset
@@ -176,6 +176,7 @@ def _screened(
     joints = recording.joint_names
     torque, meaning = measured_torque(recording, settings)
     values = np.concatenate([recording.position, torque], axis=1)
+    values[~(np.abs(values) < LARGEST)] = np.nan
     screen = SampleScreen(channels=channel_names(joints, ('position', 'torque')))
     # Stamps from 1 ns: zero means "none", and a recording may count from its first sample.
     possible = np.abs(recording.time) < _LATEST

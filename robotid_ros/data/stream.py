@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from robotid_ros import __version__
-from robotid_ros.arrays import Array, IntArray, require_names
+from robotid_ros.arrays import LARGEST, Array, IntArray, require_names
 from robotid_ros.data.bag import Bag, opened
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.messages import COMPLETE, JointStateDecoder, LossCounter, MessageChunk
@@ -97,6 +97,7 @@ class StreamProcessor:
         without = np.asarray(np.isnan(batch.effort[complete]).all(axis=1))
         self._without_effort += int(without.sum())
         values = np.concatenate([position, effort * self._factors], axis=1)
+        values[~(np.abs(values) < LARGEST)] = np.nan
         stamp = self._late.correct(batch.stamp[complete], batch.position[complete], batch.velocity[complete])
         # A missing effort has a count of its own and does not count as a value that is not finite.
         judged = np.where(without[:, None] & (np.arange(values.shape[1]) >= position.shape[1]), 0.0, values)
