@@ -11,6 +11,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os.path import realpath
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,7 @@ def identify_files(
     """
     if validation and train_fraction is not None:
         raise DataError('give recordings to validate with, or a fraction to train with, not both')
-    same = {Path(path).resolve() for path in paths} & {Path(path).resolve() for path in validation}
+    same = set(map(realpath, paths)) & set(map(realpath, validation))  # takes links that lead back to themselves
     if same:
         raise DataError(
             f'{same.pop()} is given for training and for validation; a model cannot be judged on its own data'

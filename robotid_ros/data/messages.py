@@ -117,6 +117,7 @@ class LossCounter:
         return lost
 
 
+LARGEST = 1 << 20  # [bytes] of a joint state, of any arm's some kB
 HEADER = 4  # encapsulation bytes; alignment is relative to their end
 ByteArray = NDArray[np.uint8]
 FIELDS = ('position', 'velocity', 'effort')
@@ -317,7 +318,7 @@ class JointStateDecoder:
         reason = np.full(count, UNDECODABLE, dtype=np.uint8)
         order = np.full(count, -1)
         starts = np.cumsum(lengths) - lengths
-        for length in np.unique(lengths):
+        for length in np.unique(lengths[lengths <= LARGEST]):
             chosen = np.flatnonzero(lengths == length)
             if len(chosen) == count:
                 rows = payload.reshape(count, length)
