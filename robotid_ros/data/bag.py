@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray, given_away
-from robotid_ros.data.mcap_file import McapFile, Message, library, zstandard
+from robotid_ros.data.mcap_file import MAGIC, McapFile, Message, library, zstandard
 from robotid_ros.data.messages import COMPLETE, FIELDS, CdrReader, JointStateDecoder, MessageChunk
 from robotid_ros.data.recording import Recording
 from robotid_ros.errors import DataError, MissingDependencyError, RobotIdError
@@ -280,6 +280,10 @@ class Bag:
         target = Path(self._unpacked.name) / path.stem
         try:
             with zstandard().open(path, 'rb') as source, open(target, 'wb') as file:
+                head = source.read(len(MAGIC))
+                if not head.startswith((MAGIC, b'SQLite')):  # a small file can hold any number of zeros
+                    raise DataError(f'{path}: this bag cannot be read: expected MCAP or sqlite3 in it')
+                file.write(head)
                 shutil.copyfileobj(source, file)
         except (zstandard().ZstdError, EOFError) as cause:
             raise DataError(f'{path}: this bag cannot be read: {cause}') from cause
