@@ -42,10 +42,9 @@ def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotMode
 
     Raises
     ------
-    RobotIdError
-        If the result belongs to another arm, or the arm's joints are coupled: in simulators, joints are independent.
+    ModelError
+        If the arm's joints are coupled: in simulators, joints are independent.
     """
-    TorquePredictor(model, result)  # it refuses the result of another arm
     if not np.array_equal(model.coupling, np.eye(model.n)):
         raise ModelError(
             'the joints of this arm are coupled, which no simulator format can describe; export to c, cpp or python'
