@@ -295,8 +295,11 @@ def replayed(
     ------
     MissingDependencyError
         Without MuJoCo.
+    DataError
+        If the simulated arm flies apart.
     """
     mujoco = load_mujoco('replay a recording')
+    mujoco.set_mju_user_warning(lambda _: None)  # it would print each, and write a log file beside the user's
     model = mujoco.MjModel.from_xml_string(mjcf)
     steps = int(np.ceil(1.0 / (recorded.rate * _STEP)))
     model.opt.timestep = 1.0 / (recorded.rate * steps)
@@ -320,6 +323,11 @@ def replayed(
                 data.qfrc_applied[joints] = torque + more
                 mujoco.mj_step(model, data)
             result[row + 1] = data.qpos[joints]
+        if any(warning.number for warning in data.warning) or not np.isfinite(result[window]).all():
+            raise DataError(
+                'the simulated arm flies apart under the recorded torque: it is none that this arm can have, or the '
+                'recording is damaged'
+            )
     return result
 
 
