@@ -38,8 +38,8 @@ def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotMode
 
     With coupled drives, each joint gets the rotor inertia that it turns when it moves alone.
 
-    Negative rotor inertias and friction become zero, because simulators refuse them. Raises a RobotIdError if the result
-    belongs to another arm, or the arm's joints are coupled: in simulators, joints are independent.
+    Negative rotor inertias and friction become zero, because simulators refuse them. Raises a RobotIdError if the
+    result belongs to another arm, or the arm's joints are coupled: in simulators, joints are independent.
     """
     TorquePredictor(model, result)  # it refuses the result of another arm
     if not np.array_equal(model.coupling, np.eye(model.n)):
