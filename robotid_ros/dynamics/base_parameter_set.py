@@ -16,7 +16,7 @@ beta = delta_b + Kd delta_d.
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import cast
 
 import numpy as np
 import scipy.linalg
@@ -38,9 +38,6 @@ from robotid_ros.dynamics.standard_regressor import (
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import INERTIAL_UNITS, joint_unit
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 DATA_TOLERANCE = 1e-5
 """Tolerance for work with data: a column whose independent part is smaller cannot be identified.
@@ -186,7 +183,7 @@ class BaseParameters:
         return text + (' + ...' if limit is not None and len(others) > limit else '')
 
 
-def base_parameters(model: RobotModel, *, tolerance: float = 1e-9, **columns: 'Unpack[Columns]') -> BaseParameters:
+def base_parameters(model: RobotModel, *, tolerance: float = 1e-9, **columns: bool) -> BaseParameters:
     """Return the base parameters of an arm.
 
     Parameters
@@ -217,7 +214,7 @@ def base_parameters(model: RobotModel, *, tolerance: float = 1e-9, **columns: 'U
     names = column_names(model, **columns)
     # A sample has a row for every joint: so many have some three rows for every column.
     motion = sample_motion(model, 2 * len(names) // model.n + 20, np.random.default_rng(0))
-    observations = observation_matrix(full_regressor(model, *motion, **columns))
+    observations = observation_matrix(full_regressor(model, *motion, **cast('Columns', columns)))
     independent, never, grouping = reduced_columns(observations, tolerance)
     grouping.flags.writeable = False
     independent.flags.writeable = False

@@ -15,7 +15,7 @@ from the principle of virtual power with the joint screws seen in each link's fr
 """
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
@@ -33,9 +33,6 @@ from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import INERTIAL_NAMES
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 
 class Columns(TypedDict, total=False):
     """Columns beside the inertial ones, n of each kind, in this order; keyword arguments of several functions."""
@@ -50,7 +47,7 @@ _SYMBOLS = {'rotor_inertia': 'Ia', 'viscous': 'Fv', 'coulomb': 'Fc', 'offset': '
 
 
 @lru_cache(maxsize=16)
-def drive_symbols(**columns: 'Unpack[Columns]') -> tuple[str, ...]:
+def drive_symbols(**columns: bool) -> tuple[str, ...]:
     """Return the symbols of the drive parameters asked for, in their order."""
     for name in columns:
         if name not in _SYMBOLS:
@@ -59,7 +56,7 @@ def drive_symbols(**columns: 'Unpack[Columns]') -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def one_sample(model: RobotModel, **columns: 'Unpack[Columns]') -> Single:
+def one_sample(model: RobotModel, **columns: bool) -> Single:
     """Return the full regressor of one sample, prepared; see :func:`single_regressor`."""
     drives = drive_symbols(**columns)
     return single_regressor(model, range((10 + len(drives)) * model.n), drives)
@@ -73,7 +70,7 @@ def full_regressor(
     *,
     part: Part = 'all',
     out: Array | None = None,
-    **columns: 'Unpack[Columns]',
+    **columns: bool,
 ) -> Array:
     """Return the regressor of the inertial parameters, link by link, and of the drive parameters asked for.
 
@@ -151,7 +148,7 @@ def regressor_columns(
     return result
 
 
-def column_names(model: RobotModel, **columns: 'Unpack[Columns]') -> tuple[str, ...]:
+def column_names(model: RobotModel, **columns: bool) -> tuple[str, ...]:
     """Return the names of the full regressor's columns: Ixx1 ... m1, Ixx2 ..., Ia1 ..., Fv1 ..., Fc1 ..., offset1 ....
 
     Links and joints are counted from 1, base to tip.
@@ -161,7 +158,7 @@ def column_names(model: RobotModel, **columns: 'Unpack[Columns]') -> tuple[str, 
     return (*names, *(f'{symbol}{k}' for symbol in symbols for k in range(1, model.n + 1)))
 
 
-def standard_parameters(model: RobotModel, **columns: 'Unpack[Columns]') -> Array:
+def standard_parameters(model: RobotModel, **columns: bool) -> Array:
     """Return the model's own parameters in the order of :func:`column_names`, shape (p,); its offsets are zero."""
     own = {'Ia': model.rotor_inertia, 'Fv': model.damping, 'Fc': model.friction, 'offset': np.zeros(model.n)}
     return np.concatenate([model.inertial.ravel(), *(own[symbol] for symbol in drive_symbols(**columns))])

@@ -18,7 +18,6 @@ searched for the fewest operations.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.linalg
@@ -65,14 +64,11 @@ from robotid_ros.dynamics.codegen.source import (
     python_source,
 )
 from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs, regressor_function
-from robotid_ros.dynamics.standard_regressor import Columns, drive_symbols, full_regressor, observation_matrix
+from robotid_ros.dynamics.standard_regressor import drive_symbols, full_regressor, observation_matrix
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import transform_inertial_parameters
 from robotid_ros.progress import Progress
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -432,7 +428,7 @@ def minimal_model(
     tolerance: float = 1e-9,
     snap: float = 1e-12,
     progress: Progress | None = None,
-    **columns: 'Unpack[Columns]',
+    **columns: bool,
 ) -> MinimalModel:
     """Generate the minimal model of an arm.
 
