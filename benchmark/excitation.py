@@ -32,7 +32,7 @@ from benchmark.row import Row, spread_of
 from benchmark.timing import processor_seconds
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
-from robotid_ros.excitation.observation import observation_of
+from robotid_ros.excitation.motion import observation_of
 from robotid_ros.excitation.optimizer import ExcitationProblem, first_guess
 from robotid_ros.excitation.preparation import design_limits
 from robotid_ros.model import RobotModel

@@ -11,6 +11,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os.path import realpath
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,7 @@ def identify_files(
     """
     if validation and train_fraction is not None:
         raise DataError('give recordings to validate with, or a fraction to train with, not both')
-    same = {Path(path).resolve() for path in paths} & {Path(path).resolve() for path in validation}
+    same = set(map(realpath, paths)) & set(map(realpath, validation))  # takes links that lead back to themselves
     if same:
         raise DataError(
             f'{same.pop()} is given for training and for validation; a model cannot be judged on its own data'
@@ -221,7 +222,10 @@ def _unseen_joints(
     for path in paths:
         if is_dataset(path):
             continue  # holds no joints but those it was made for, or is looked at when it is used
-        recording = read_recording(path, read_context(path, topic, settings.joints).topics.get('joint_states'))
+        context = read_context(path, topic, settings.joints)
+        if not set(held) & set(context.joints):
+            continue
+        recording = read_recording(path, context.topics.get('joint_states'))
         notes += [
             f'{Path(path).name}: {text}' for text in require_held(recording.joint_names, recording.position, model)
         ]

@@ -29,13 +29,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import robotid_ros
-from robotid_ros.calibration.chain import chain_of_dh, chain_of_model, parallel_rows
-from robotid_ros.calibration.config import TERM_KINDS
-from robotid_ros.calibration.identifiability import independent_columns
-from robotid_ros.calibration.joint_terms import joint_terms
+from robotid_ros.calibration.chain import chain_of_dh, chain_of_model, joint_terms, parallel_rows
 from robotid_ros.calibration.placement import place
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.problem import Problem, State
+from robotid_ros.calibration.problem import Problem, State, independent_columns
+from robotid_ros.calibration.solver import TERM_KINDS
 from robotid_ros.model import RobotModel
 from robotid_ros.model.kinematics import tip_transforms
 from robotid_ros.model.transforms import (
@@ -207,13 +205,18 @@ def test_frames_and_targets_are_placed_without_a_guess(seed: int, sets: int, tar
     count = 60
     frames = np.stack([random_frame(rng, 10.0) for _ in range(sets)])
     tools = rng.uniform(-0.3, 0.3, (targets, 3))
-    rotation = np.stack([random_rotation(rng) for _ in range(count)])
-    tip = rng.uniform(-1.0, 1.0, (count, 3))
+    table = elbow_puma()
+    q = rng.uniform(-np.pi, np.pi, (count, table.n))
+    tip = tip_transforms(table.robot_model(), q)
     set_index, point_index = np.arange(count) % sets, (np.arange(count) // sets) % targets
-    base = tip + np.einsum('nij,nj->ni', rotation, tools[point_index])
+    base = tip[:, :3, 3] + np.einsum('nij,nj->ni', tip[:, :3, :3], tools[point_index])
     position = np.einsum('nij,nj->ni', frames[set_index, :3, :3], base) + frames[set_index, :3, 3]
     position[rng.choice(count, spoiled, replace=False)] += rng.normal(0.0, 2.0, (spoiled, 3))
-    placement = place(position, rotation, tip, set_index, point_index, rng=np.random.default_rng(0))
+    labels = {'sets': tuple(map(str, set_index)), 'points': tuple(map(str, point_index))}
+    points = MeasuredPoints(joint_names=table.joint_names, q=q, position=position, **labels)
+    chain = chain_of_dh(table)
+    problem = Problem.of(points, chain, joint_terms(chain, (), np.zeros(3))[0])
+    placement = place(problem, chain.nominal, rng=np.random.default_rng(0))
     np.testing.assert_allclose(placement.targets, tools, atol=1e-3)
     np.testing.assert_allclose(placement.frames[:, :3, :3], frames[:, :3, :3], atol=5e-3)
     assert placement.error < 1e-3

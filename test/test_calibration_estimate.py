@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 import robotid_ros
 from robotid_ros.calibration import CalibrationConfig, MeasuredPoints, calibrate
 from robotid_ros.calibration.chain import chain_of_dh
-from robotid_ros.calibration.estimator import folds_of, held_out_errors
 from robotid_ros.calibration.pose_selection import random_configurations, select_poses
+from robotid_ros.calibration.solver import folds_of, held_out_errors
 from robotid_ros.commands.terminal import report_table
 from robotid_ros.model import RobotModel
 from robotid_ros.model.dh_table import DHTable

@@ -22,10 +22,9 @@ from calibration_helpers import dh_poses, measured, random_frame, scara, shift, 
 
 import robotid_ros
 from robotid_ros.calibration import CalibrationConfig, CalibrationResult, calibrate, read_points, write_points
-from robotid_ros.calibration.inverse_kinematics import compensated_inverse_kinematics, compensated_joints
 from robotid_ros.calibration.points import read_joints
 from robotid_ros.calibration.pose_selection import sample_workspace, select_poses
-from robotid_ros.calibration.result import calibrated_urdf
+from robotid_ros.calibration.result import calibrated_urdf, compensated_inverse_kinematics, compensated_joints
 from robotid_ros.cli import main
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model import RobotModel

@@ -168,7 +168,7 @@ def test_a_bag_that_ros2_recorded_is_averaged_over_its_reference_and_no_longer(t
     assert np.abs(dataset.q - q).max() < 3e-4
     assert np.std(dataset.tau - effort) < 0.05
     bag = Bag.open(tmp_path / 'b')
-    assert sum(len(c[STATES]) for c in bag.messages([STATES], lambda f, _: heard.append(f))) == len(messages) + 1499
+    assert sum(len(chunk) for _, chunk in bag.messages([STATES], lambda f, _: heard.append(f))) == len(messages) + 1499
     assert heard == sorted(heard)
     assert 0.5 < heard[-1] <= 1.0
 

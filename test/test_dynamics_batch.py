@@ -23,7 +23,7 @@ from robotid_ros.dynamics import (
     minimal_model,
     observation_matrix,
 )
-from robotid_ros.dynamics.codegen.compiler import find_compiler
+from robotid_ros.dynamics.codegen.kernel import find_compiler
 from robotid_ros.dynamics.standard_regressor import regressor_columns
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import RobotModel

@@ -36,9 +36,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robotid_ros.dynamics import base_parameters, full_regressor, inverse_dynamics, minimal_model
-from robotid_ros.dynamics.codegen.cache import cache_directory
-from robotid_ros.dynamics.codegen.compiler import compiled_kernels, find_compiler
-from robotid_ros.dynamics.codegen.function import SINES_COSINES
+from robotid_ros.dynamics.codegen.kernel import cache_directory, compiled_kernels, find_compiler
+from robotid_ros.dynamics.codegen.source import SINES_COSINES
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.export.source_code import write_code
 from robotid_ros.model import RobotModel

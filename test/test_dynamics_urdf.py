@@ -199,8 +199,11 @@ def test_of_two_arms_the_one_with_the_joints_that_are_wanted_is_taken(wanted):
 def test_mimic_joints_beside_the_chain_do_no_harm():
     finger = joint('finger', 'b', 'f1', 'prismatic')
     other = joint('other', 'b', 'f2', 'prismatic', LIMIT + '<mimic joint="finger"/>')
+    hand = urdf(*TWO, link('f1'), link('f2'), finger, other)
     with pytest.warns(ModelWarning, match='held at zero.*finger, other'):
-        model = RobotModel.from_urdf(urdf(*TWO, link('f1'), link('f2'), finger, other))
+        model = RobotModel.from_urdf(hand)
+    with pytest.warns(ModelWarning, match='held at zero.*finger, other'):  # recorded beside the arm, without the other
+        assert RobotModel.from_urdf(hand, along=(*model.joint_names, 'finger')).joint_names == model.joint_names
     assert model.joint_names == ('j1', 'j2')
 
 

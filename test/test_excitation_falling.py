@@ -19,8 +19,7 @@ from excitation_helpers import limits, planar_arm
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
 from robotid_ros.excitation.constraints import FallingLimits
-from robotid_ros.excitation.motion import Motion, MotionGradient
-from robotid_ros.excitation.observation import observation_of
+from robotid_ros.excitation.motion import Motion, MotionGradient, observation_of
 from robotid_ros.excitation.preparation import reference_check
 from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.stop import plan_stop

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import FourierTrajectory
+from robotid_ros.excitation.constraints import scale_into_joint_limits
 from robotid_ros.excitation.fourier import fourier_basis, trajectory_extremes
-from robotid_ros.excitation.verification import scale_into_joint_limits
 
 
 def random_trajectory(seed, n=3, harmonics=5, frequency=0.0625):

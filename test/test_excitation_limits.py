@@ -19,8 +19,7 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
 from robotid_ros.excitation.constraints import JointRanges, TorqueLimits
 from robotid_ros.excitation.criteria import CRITERIA, criterion_gradient, information_matrix, measure_excitation
-from robotid_ros.excitation.motion import Motion, MotionGradient
-from robotid_ros.excitation.observation import observation_of
+from robotid_ros.excitation.motion import Motion, MotionGradient, observation_of
 from robotid_ros.excitation.optimizer import ExcitationProblem, free_directions
 from robotid_ros.excitation.preparation import design_limits
 from robotid_ros.excitation.workspace import (

@@ -28,9 +28,9 @@ from robotid_ros.excitation import (
     optimizer,
     save_excitation,
 )
+from robotid_ros.excitation.constraints import scale_into_joint_limits
 from robotid_ros.excitation.criteria import information_matrix, measure_excitation
-from robotid_ros.excitation.observation import observation_of
-from robotid_ros.excitation.verification import scale_into_joint_limits
+from robotid_ros.excitation.motion import observation_of
 
 QUICK = ExcitationConfig(period=8.0, harmonics=4, starts=2, iterations=40)
 

@@ -493,3 +493,12 @@ def test_an_unknown_format_and_coupled_joints_are_refused(tmp_path: Path) -> Non
     with pytest.raises(ModelError, match='joints of this arm are coupled'):
         identified_arm(model.with_inertial(model.inertial, coupling=coupling), result)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('to', FORMATS)
+def test_the_result_of_another_arm_is_refused(to: str, tmp_path: Path) -> None:
+    model = arm('ur10e')
+    result = found(model)
+    with pytest.raises(IdentificationError, match='the result is for the joints'):
+        export(RobotModel.from_urdf(RAIL, tip='hand'), result, to, tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from identification_helpers import UR10E, dataset
 
 from robotid_ros.cli import main
-from robotid_ros.dynamics.codegen.compiler import find_compiler
+from robotid_ros.dynamics.codegen.kernel import find_compiler
 from robotid_ros.errors import IdentificationError
 from robotid_ros.export.identified import identified_model, require_usable
 from robotid_ros.export.source_code import write_code

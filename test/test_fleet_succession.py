@@ -23,7 +23,7 @@ from robotid_ros.data import Recording, write_csv
 
 def write(
     path: Path, seed: int, *, tilt: float = 0.0, payload: float = 0.0, coulomb: float = 1.0,
-    broken: bool = False,
+    broken: bool = False, gain: float = 1.0,
 ) -> None:  # fmt: skip
     """Write a recording; ``payload`` is a point mass [kg] 0.3 m out on the last link, along its x axis."""
     rng = np.random.default_rng(seed)
@@ -38,6 +38,7 @@ def write(
     torque = pinocchio_torque(model.with_inertial(inertial), q, dq, ddq)
     torque += coulomb * rng.normal(1.0, 0.02, 2) * np.array([3.0, 1.5]) * np.sign(dq) + np.array([2.0, 1.0]) * dq
     torque += rng.normal(0.0, 0.05, q.shape)
+    torque[:, 1] *= gain
     if broken:  # the sensor of the elbow sticks now and then
         stuck = np.sin(2.0 * np.pi * time / 1.7) > 0.3
         torque[stuck, 1] = 4.0
@@ -52,7 +53,8 @@ def write(
         ({}, 'Nothing.'),
         ({'payload': 3.0}, 'its payload changed by'),
         ({'tilt': 0.4}, 'another arm, mount or configuration'),
-        ({'broken': True}, "the torque or position signal of joint 'elbow'"),
+        ({'broken': True}, "the torque signal of joint 'elbow' is by"),
+        ({'gain': 0.6}, "the torque signal of joint 'elbow' is 0.6 times what it was"),
         ({'coulomb': 1.8}, 'its friction changed'),
     ],
 )

@@ -30,9 +30,8 @@ from robotid_ros.free_floating import (
     simulate,
     study_priors,
 )
-from robotid_ros.free_floating.design import SI_BOUND, _Objective
+from robotid_ros.free_floating.design import SI_BOUND, RestToRestSeries, _Objective
 from robotid_ros.free_floating.regression import body_regressor, information
-from robotid_ros.free_floating.rest_to_rest import RestToRestSeries
 from robotid_ros.model import JointLimits
 
 DESIGNED = ('condition-scaled', 'condition', 'd-optimal')

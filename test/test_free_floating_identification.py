@@ -77,7 +77,7 @@ def test_momentum_is_estimated_with_the_target(drifting, still):
 def test_any_robot_is_recovered(seed, n):
     rng = np.random.default_rng(seed)
     robot = random_robot(rng, n)
-    measurement = simulate(robot, random_trajectory(rng, n), np.linspace(0.0, 10.0, 60))
+    measurement = simulate(robot, random_trajectory(rng, n), np.linspace(0.0, 4.0, 60))
     assert relative_error(identify_target(robot.with_body(random_robot(rng, 1).body), measurement), robot) < 1e-8
 
 

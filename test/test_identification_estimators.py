@@ -31,7 +31,7 @@ from robotid_ros.identification.source_methods import bee_colony
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import pseudo_inertia
 from robotid_ros.simulation import Plant, nominal_truth, perturb, simulate_trajectory
-from robotid_ros.simulation.joint_friction import JointFriction
+from robotid_ros.simulation.arm_truth import JointFriction
 
 ARM = RobotModel.from_urdf(TWO_LINKS, tip='tool')
 COULOMB, VISCOUS = np.array([2.0, 1.0]), np.array([1.5, 0.7])

@@ -353,7 +353,7 @@ def test_wrenches_are_recorded_beside(arena, tmp_path):
     assert success, text
     bag = Bag.open(folders(tmp_path)[0])
     assert bag.topics['/ft'] == 'geometry_msgs/WrenchStamped'
-    assert sum(len(chunks['/ft']) for chunks in bag.messages(['/ft'])) == 50
+    assert sum(len(chunk) for _, chunk in bag.messages(['/ft'])) == 50
     node.signal(signal.SIGTERM)
     assert node.wait() == 0, node.output
 

@@ -26,8 +26,7 @@ from robotid_ros.model.kinematics import link_transforms, tip_transforms
 trimesh = pytest.importorskip('trimesh', reason='the plot extra is not installed')
 pytest.importorskip('plotly', reason='the plot extra is not installed')
 
-from robotid_ros.report.bodies import arm_bodies  # noqa: E402
-from robotid_ros.report.design import design_page, design_report, write_design_page  # noqa: E402
+from robotid_ros.report.design import arm_bodies, design_page, design_report, write_design_page  # noqa: E402
 
 MOMENTS = (0.0, 2.0, 7.0)
 

@@ -29,8 +29,7 @@ from robotid_ros.identification.setup import SetUp
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters
 from robotid_ros.signals.filtering import zero_phase_low_pass
-from robotid_ros.simulation.replay import motion_error, replayed, windows_of
-from robotid_ros.simulation.servo import identify_servo
+from robotid_ros.simulation.servo import identify_servo, motion_error, replayed, windows_of
 
 mujoco = pytest.importorskip('mujoco', reason='needs the sim extra')
 RATE = 200.0

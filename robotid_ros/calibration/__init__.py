@@ -10,11 +10,10 @@
 """Kinematic calibration: the geometry of an arm from measured points or poses."""
 
 from robotid_ros.calibration.calibration import calibrate
-from robotid_ros.calibration.config import CalibrationConfig
-from robotid_ros.calibration.inverse_kinematics import compensated_inverse_kinematics, compensated_joints
 from robotid_ros.calibration.points import MeasuredPoints, append_points, read_points, write_points
 from robotid_ros.calibration.pose_selection import sample_workspace, select_poses
-from robotid_ros.calibration.result import CalibrationResult
+from robotid_ros.calibration.result import CalibrationResult, compensated_inverse_kinematics, compensated_joints
+from robotid_ros.calibration.solver import CalibrationConfig
 
 __all__ = [
     'CalibrationConfig',

@@ -15,17 +15,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robotid_ros.arrays import Array, IntArray, frozen_array
-from robotid_ros.calibration.chain import chain_of
-from robotid_ros.calibration.config import CalibrationConfig
-from robotid_ros.calibration.estimator import Estimator, folds_of
-from robotid_ros.calibration.identifiability import Identifiable, different_poses, identifiable, placed_columns
-from robotid_ros.calibration.joint_terms import joint_terms
+from robotid_ros.arrays import IntArray, frozen_array
+from robotid_ros.calibration.chain import chain_of, joint_terms
 from robotid_ros.calibration.placement import place
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.problem import Problem, State
+from robotid_ros.calibration.problem import Identifiable, Problem, State, different_poses, identifiable, placed_columns
 from robotid_ros.calibration.result import CalibrationResult
-from robotid_ros.calibration.solver import Fit
+from robotid_ros.calibration.solver import CalibrationConfig, Estimator, Fit, folds_of
 from robotid_ros.calibration.validation import (
     Accuracy,
     CrossValidation,
@@ -45,68 +41,16 @@ from robotid_ros.progress import Progress
 _PLENTY = 2.5  # numbers per parameter; with fewer, a warning
 
 
-def check_measurements(points: MeasuredPoints) -> None:
-    """Refuse measurements that hold no information.
-
-    Raises
-    ------
-    CalibrationError
-        If poses or measured positions all coincide.
-    """
-    if len(points) == 0:
-        raise CalibrationError('expected measurements at many different poses, got none')
-    if different_poses(points.q) == 1:
-        raise CalibrationError(
-            f'all {len(points)} measurements were taken at one pose; a calibration needs many different poses'
-        )
-    if np.ptp(points.position, axis=0).max() < 1e-6:
-        raise CalibrationError(
-            f'all {len(points)} measured positions coincide while the joints move; the columns x, y, z are wrong'
-        )
-
-
 def placed_start(
     problem: Problem, config: CalibrationConfig, targets: Mapping[str, ArrayLike] | None, rng: np.random.Generator
 ) -> tuple[State, IntArray, str | None]:
     """Place frames and targets by the nominal geometry.
 
     Returns the state, the axes that are estimated (0 to 5 of every frame, 6 to 11 of every target), and a warning.
-
-    Raises
-    ------
-    CalibrationError
-        If an option or target is wrong, or the nominal geometry does not fit at all.
+    Raises a CalibrationError if an option or target is wrong, or the nominal geometry does not fit at all.
     """
     if config.tool == 'pose' and problem.rotation is None:
         raise CalibrationError("tool 'pose' needs measured orientations (qw,qx,qy,qz); there are positions only")
-    tools = _known_tools(problem, targets)
-    frames = np.tile(np.eye(4), (len(problem.set_names), 1, 1))
-    pose = problem.chain.evaluate(problem.chain.nominal, problem.q)
-    placement = place(
-        problem.position,
-        pose.rotation,
-        pose.position,
-        problem.set_index,
-        problem.point_index,
-        frames=frames if config.frame == 'known' else None,
-        targets=tools[:, :3, 3] if config.tool == 'known' else None,
-        rng=rng,
-    )
-    warning = check_nominal_fit(problem, error=placement.error, known_frame=config.frame == 'known')
-    tools[:, :3, 3] = placement.targets
-    turned = problem.rotation is not None and config.tool in ('auto', 'pose')
-    if turned:
-        tools[:, :3, :3] = mean_tool_rotations(problem, placement.frames, pose.rotation)
-    unknown = [] if config.frame == 'known' else list(range(6))
-    unknown += [] if config.tool == 'known' else [6, 7, 8]
-    unknown += [9, 10, 11] if turned else []
-    state = State(
-        frames=placement.frames, tools=tools, geometry=np.array(problem.chain.nominal), coefficients=np.zeros(0)
-    )
-    return state, np.array(unknown, dtype=np.int64), warning
-
-
-def _known_tools(problem: Problem, targets: Mapping[str, ArrayLike] | None) -> Array:
     tools = np.tile(np.eye(4), (len(problem.point_names), 1, 1))
     for name, value in (targets or {}).items():
         if name not in problem.point_names:
@@ -117,7 +61,25 @@ def _known_tools(problem: Problem, targets: Mapping[str, ArrayLike] | None) -> A
             tools[k] = frozen_array(value, f"target '{name}'", (4, 4), CalibrationError)
         else:
             tools[k, :3, 3] = frozen_array(value, f"target '{name}'", (3,), CalibrationError)
-    return tools
+    frames = np.tile(np.eye(4), (len(problem.set_names), 1, 1))
+    nominal = problem.chain.nominal
+    placement = place(
+        problem,
+        nominal,
+        frames=frames if config.frame == 'known' else None,
+        targets=tools[:, :3, 3] if config.tool == 'known' else None,
+        rng=rng,
+    )
+    warning = check_nominal_fit(problem, error=placement.error, known_frame=config.frame == 'known')
+    tools[:, :3, 3] = placement.targets
+    turned = problem.rotation is not None and config.tool in ('auto', 'pose')
+    if turned:
+        tools[:, :3, :3] = mean_tool_rotations(problem, placement.frames, nominal)
+    unknown = [] if config.frame == 'known' else list(range(6))
+    unknown += [] if config.tool == 'known' else [6, 7, 8]
+    unknown += [9, 10, 11] if turned else []
+    state = State(frames=placement.frames, tools=tools, geometry=np.array(nominal), coefficients=np.zeros(0))
+    return state, np.array(unknown, dtype=np.int64), warning
 
 
 def calibrate(
@@ -167,7 +129,16 @@ def calibrate(
     rng = np.random.default_rng(config.seed)
     chain = chain_of(robot)
     points = points.for_joints(chain.joint_names)
-    check_measurements(points)
+    if len(points) == 0:
+        raise CalibrationError('expected measurements at many different poses, got none')
+    if different_poses(points.q) == 1:
+        raise CalibrationError(
+            f'all {len(points)} measurements were taken at one pose; a calibration needs many different poses'
+        )
+    if np.ptp(points.position, axis=0).max() < 1e-6:
+        raise CalibrationError(
+            f'all {len(points)} measured positions coincide while the joints move; the columns x, y, z are wrong'
+        )
     candidates, groups = joint_terms(
         chain, config.terms if config.folds else (), robot.gravity, robot if isinstance(robot, RobotModel) else None
     )
@@ -184,13 +155,16 @@ def calibrate(
     tell(0.1, 'estimating the geometry')
     solve = estimator.geometric if can.determined else estimator.least_norm
     geometric = final = solve(problem, nominal)
-    averaged = None if can.determined else estimator.averaged(problem, nominal)
+    averages: dict[str, Accuracy] = {}
     check_fit(chain, problem.q, float(np.median(np.linalg.norm(geometric.residual[:, :3], axis=1))))
     cross = None
     if config.folds and can.determined:
         tell(0.2, 'choosing joint terms')
         extended, final = estimator.with_terms(problem, geometric)
-        parts = folds_of(problem.q, problem.set_index, _fold_count(problem, can, config.folds), rng)
+        # More folds than wanted where the rest of so few measurements would not suffice.
+        enough = np.count_nonzero(problem.scale) * (1.0 - 1.0 / config.folds) > 1.3 * len(can.free)
+        count = min(config.folds, len(problem)) if enough else len(problem)
+        parts = folds_of(problem.q, problem.set_index, count, rng)
         cross = cross_validate(
             problem, estimator, parts, final.inlying, lambda done: tell(0.3 + 0.6 * done, 'cross-validating')
         )
@@ -199,9 +173,14 @@ def calibrate(
             cross = cross and replace(cross, residual=cross.residual_geometric)
 
     tell(0.95, 'evaluating')
+    averaged = None if can.determined else estimator.averaged(problem, nominal)
+    if averaged is not None:
+        averages['training'] = accuracy(averaged.residual, problem.oriented)
     apart = None
     if held_out is not None:
         held_out = held_out.for_joints(chain.joint_names)
+        if averaged is not None:
+            averages['held_out'] = evaluate_held_out(held_out, problem, averaged.state, nominal.state, unknown).after
         apart = evaluate_held_out(held_out, extended, final.state, nominal.state, unknown)
         check_held_out(chain, problem.q, nominal.residual, apart.residual_before)
     return CalibrationResult(
@@ -213,25 +192,9 @@ def calibrate(
         can=can,
         cross_validation=cross,
         held_out=apart,
-        averaged={} if averaged is None else _accuracies_of(averaged, problem, held_out, nominal, unknown),
+        averaged=averages,
         warnings=tuple(text for text in (warning, *_warnings(can, config.folds, cross, final)) if text),
     )
-
-
-def _accuracies_of(
-    found: Fit, problem: Problem, held_out: MeasuredPoints | None, nominal: Fit, unknown: IntArray
-) -> dict[str, Accuracy]:
-    errors = {'training': accuracy(found.residual, problem.oriented)}
-    if held_out is not None:
-        errors['held_out'] = evaluate_held_out(held_out, problem, found.state, nominal.state, unknown).after
-    return errors
-
-
-def _fold_count(problem: Problem, can: Identifiable, wanted: int) -> int:
-    """Return the number of folds: more than wanted where the rest of so few measurements would not suffice."""
-    numbers = np.count_nonzero(problem.scale)
-    enough = numbers * (1.0 - 1.0 / wanted) > 1.3 * len(can.free)
-    return min(wanted, len(problem)) if enough else len(problem)
 
 
 def _warnings(can: Identifiable, folds: int, cross: CrossValidation | None, final: Fit) -> list[str]:

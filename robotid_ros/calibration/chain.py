@@ -13,17 +13,27 @@ Between two joints lies a rigid segment, a product of elementary rotations and t
 parameter moves everything beyond it along or about one axis, so that its column of the position
 Jacobian is ``u`` (translation) or ``u x (p - o)`` (rotation), and of the orientation Jacobian 0 or
 ``u``, with ``u`` and ``o`` the axis and a point on it at the current pose: for a DH row, z_{i-1}
-through o_{i-1} (theta, d), x_i through o_i (a, alpha) and y_i through o_i (beta). Joint offsets
-that depend on the pose (:mod:`robotid_ros.calibration.joint_terms`) act about the joint axes.
+through o_{i-1} (theta, d), x_i through o_i (a, alpha) and y_i through o_i (beta).
+
+Every joint term adds ``coefficient * basis(q)`` to the coordinate of one joint:
+
+- eccentricity of an encoder: first harmonics, sin(q_i) and cos(q_i);
+- an oval encoder or gear: second harmonics, sin(2 q_i) and cos(2 q_i);
+- compliance, where the masses are known: minus the gravity torque that the joint holds, so that
+  the coefficient is the spring's compliance [rad/(N m)];
+- compliance, where they are not: the gravity torque of a unit weight at the origins of the later
+  joints and at the tip, z_i . ((o_j - o_i) x g/|g|), so that each coefficient is compliance times
+  an unknown weight [rad/m].
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
+from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import rotation_x, rotation_y, rotation_z, translation
@@ -39,23 +49,13 @@ Step: TypeAlias = int | Array  # an elementary motion, whose size is the next pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainPose:
-    """The chain at N poses, in the frame it was placed in.
+    """The chain at N poses, in the frame it was placed in."""
 
-    Attributes
-    ----------
-    rotation, position : ndarray, shape (N, 3, 3) and (N, 3)
-        Of the tip frame.
-    axes, origins : ndarray, shape (N, 3, P)
-        Axis of each parameter, and a point on it.
-    joint_axes, joint_origins : ndarray, shape (N, 3, n)
-        Axis of each joint, and a point on it.
-    """
-
-    rotation: Array
-    position: Array
-    axes: Array
+    rotation: Array  # of the tip frame, shape (N, 3, 3)
+    position: Array  # and (N, 3)
+    axes: Array  # shape (N, 3, P): axis of each parameter, and a point on it
     origins: Array
-    joint_axes: Array
+    joint_axes: Array  # shape (N, 3, n): axis of each joint, and a point on it
     joint_origins: Array
 
     @property
@@ -68,34 +68,18 @@ class ChainPose:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KinematicChain:
-    """A serial arm as segments and joints, base to tip: S_0 M_1(q_1) S_1 ... M_n(q_n) S_n.
-
-    Attributes
-    ----------
-    joint_names : tuple of str
-    prismatic : ndarray of bool, shape (n,)
-    joint_axes : ndarray, shape (n, 3)
-        Unit axes in the frame before the motion.
-    coupling : ndarray, shape (n, n)
-        Chain coordinates are coupling @ q.
-    segments : tuple of tuple of (int or ndarray of shape (4, 4))
-        n + 1 of them: elementary motions, by their index in :data:`MOTIONS`, and constant transforms. The parameters
-        are the sizes of the motions, in their order.
-    names : tuple of str
-        Of the P parameters.
-    nominal : ndarray, shape (P,)
-    zeros : ndarray of bool, shape (P,)
-        Which parameters are (nearest to) the zeros of joints.
-    """
+    """A serial arm as segments and joints, base to tip: S_0 M_1(q_1) S_1 ... M_n(q_n) S_n."""
 
     joint_names: tuple[str, ...]
-    prismatic: BoolArray
-    joint_axes: Array
-    coupling: Array
+    prismatic: BoolArray  # shape (n,)
+    joint_axes: Array  # shape (n, 3): unit axes in the frame before the motion
+    coupling: Array  # shape (n, n): chain coordinates are coupling @ q
+    # n + 1 of them: elementary motions, by their index in MOTIONS, and constant transforms. The parameters are the
+    # sizes of the motions, in their order.
     segments: tuple[tuple[Step, ...], ...]
-    names: tuple[str, ...]
-    nominal: Array
-    zeros: BoolArray
+    names: tuple[str, ...]  # of the P parameters
+    nominal: Array  # shape (P,)
+    zeros: BoolArray  # shape (P,): which parameters are (nearest to) the zeros of joints
 
     @property
     def n(self) -> int:
@@ -128,15 +112,9 @@ class KinematicChain:
     def evaluate(self, values: Array, q: Array, *, base: Array | None = None, shift: Array | None = None) -> ChainPose:
         """Place the chain at N poses.
 
-        Parameters
-        ----------
-        values : ndarray, shape (P,)
-        q : ndarray, shape (N, n)
-            Joint coordinates as measured [rad or m].
-        base : ndarray, shape (N, 4, 4), optional
-            Base frame of each pose in the frame that the result is expressed in.
-        shift : ndarray, shape (N, n), optional
-            Added to the chain coordinates.
+        ``values``, shape (P,). ``q``, shape (N, n): joint coordinates as measured [rad or m]. ``base``, shape (N, 4,
+        4): base frame of each pose in the frame that the result is expressed in. ``shift``, shape (N, n): added to the
+        chain coordinates.
         """
         count = len(q)
         chain_q = q @ self.coupling.T
@@ -179,8 +157,7 @@ def _motion(step: int, size: float) -> Array:
 def _times(batch: Array, matrix: Array) -> Array:
     """Return batch @ matrix for one (3, k) matrix, as one product instead of N."""
     count = len(batch)
-    product: Array = (batch.reshape(3 * count, 3) @ matrix).reshape(count, 3, -1)
-    return product
+    return np.asarray((batch.reshape(3 * count, 3) @ matrix).reshape(count, 3, -1))
 
 
 def _turned(rotation: Array, axis: Array, angle: Array) -> Array:
@@ -188,8 +165,7 @@ def _turned(rotation: Array, axis: Array, angle: Array) -> Array:
     skew = np.array([[0.0, -axis[2], axis[1]], [axis[2], 0.0, -axis[0]], [-axis[1], axis[0], 0.0]])
     first = _times(rotation, skew)
     sine, versine = np.sin(angle)[:, None, None], 2.0 * np.square(np.sin(0.5 * angle))[:, None, None]
-    result: Array = rotation + sine * first + versine * _times(first, skew)
-    return result
+    return np.asarray(rotation + sine * first + versine * _times(first, skew))
 
 
 def parallel_rows(table: DHTable) -> list[int]:
@@ -265,3 +241,92 @@ def chain_of_model(model: RobotModel) -> KinematicChain:
 def chain_of(robot: RobotModel | DHTable) -> KinematicChain:
     """Return the chain of elementary motions that an arm is calibrated in."""
     return chain_of_dh(robot) if isinstance(robot, DHTable) else chain_of_model(robot)
+
+
+_HARMONICS = (('eccentricity', 1, ''), ('second_harmonic', 2, '2'))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointTerm:
+    """One basis function of one joint's offset: its name, joint, unit, and column among all basis functions."""
+
+    name: str
+    joint: int
+    column: int
+    unit: str = 'rad'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointTerms:
+    """Basis functions over one arm with its nominal geometry."""
+
+    chain: KinematicChain
+    gravity: Array  # shape (3,): in the base frame [m/s^2]
+    model: RobotModel | None = None  # gives the gravity torques where it has masses
+    terms: tuple[JointTerm, ...] = ()
+
+    def basis(self, q: Array) -> Array:
+        """Return the basis functions at N poses, shape (N, T)."""
+        chain_q = q @ self.chain.coupling.T
+        columns = [wave(order * chain_q) for _, order, _ in _HARMONICS for wave in (np.sin, np.cos)]
+        if any(term.column >= 4 * self.chain.n for term in self.terms):
+            columns.append(self._levers(q) if self.model is None else self._torque(self.model, q))
+        return np.hstack(columns)[:, [term.column for term in self.terms]]
+
+    def offsets(self, basis: Array, coefficients: Array) -> Array:
+        """Return what the terms add to the chain coordinates, shape (N, n), from their basis (N, T)."""
+        shift = np.zeros((len(basis), self.chain.n))
+        for k, term in enumerate(self.terms):
+            shift[:, term.joint] += coefficients[k] * basis[:, k]
+        return shift
+
+    def selected(self, index: Sequence[int]) -> 'JointTerms':
+        """Return some of the terms."""
+        return replace(self, terms=tuple(self.terms[k] for k in index))
+
+    def _torque(self, model: RobotModel, q: Array) -> Array:
+        """Return minus the gravity torque that each joint of the chain holds, shape (N, n)."""
+        still = np.zeros_like(q)
+        return np.asarray(-inverse_dynamics(model, q, still, still) @ np.linalg.inv(self.chain.coupling))
+
+    def _levers(self, q: Array) -> Array:
+        """Return z_i . ((o_j - o_i) x g/|g|) for every joint i and, within it, target j, shape (N, n (n + 1))."""
+        pose = self.chain.evaluate(self.chain.nominal, q)
+        targets = np.concatenate([pose.joint_origins, pose.position[:, :, None]], axis=2)
+        down = self.gravity / np.linalg.norm(self.gravity)
+        # z . (r x g) = r . (g x z)
+        moment = np.cross(down[None, :, None], pose.joint_axes, axis=1)
+        result: Array = np.einsum('nci,ncj->nij', moment, targets)
+        result -= np.einsum('nci,nci->ni', moment, pose.joint_origins)[:, :, None]
+        return result.reshape(len(q), -1)
+
+
+def joint_terms(
+    chain: KinematicChain, kinds: Sequence[str], gravity: Array, model: RobotModel | None = None
+) -> tuple[JointTerms, tuple[tuple[int, ...], ...]]:
+    """Return every candidate term of the given kinds, and the groups that enter together.
+
+    Without gravity, shape (3,) in the base frame [m/s^2], there is no compliance term; it is of gravity torques where
+    the model has masses, of levers elsewhere.
+    """
+    n = chain.n
+    groups: list[list[JointTerm]] = []
+    massive = model is not None and bool((model.inertial[:, 9] > 0.0).any())
+    heavy = 'compliance' in kinds and bool(np.linalg.norm(gravity) > 0.0)
+    for i, name in enumerate(chain.joint_names):
+        if chain.prismatic[i]:
+            continue
+        for kind, order, mark in _HARMONICS:
+            if kind in kinds:
+                waves = enumerate(('sine', 'cosine'), 2 * (order - 1))
+                groups.append([JointTerm(name=f'{name}.{wave}{mark}', joint=i, column=k * n + i) for k, wave in waves])
+        if heavy and massive:
+            groups.append([JointTerm(name=f'{name}.compliance', joint=i, column=4 * n + i, unit='rad/(N*m)')])
+        elif heavy:
+            for j, carrier in list(enumerate((*chain.joint_names, 'tip')))[i + 1 :]:
+                column = 4 * n + i * (n + 1) + j
+                groups.append([JointTerm(name=f'{name}.compliance[{carrier}]', joint=i, column=column, unit='rad/m')])
+    terms = tuple(term for group in groups for term in group)
+    numbers = iter(range(len(terms)))
+    together = tuple(tuple(next(numbers) for _ in group) for group in groups)
+    return JointTerms(chain=chain, gravity=gravity, model=model if massive else None, terms=terms), together

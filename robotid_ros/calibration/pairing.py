@@ -119,10 +119,8 @@ class RestingPairs:
     def measure(self, config: PairingConfig) -> tuple[MeasuredPoints, float]:
         """Return the mean over the last averaging time, and the scatter of the target about it [m].
 
-        Raises
-        ------
-        CalibrationError
-            If the arm moves, or joint states or measurements of the target are missing or not finite.
+        Raises a CalibrationError if the arm moves, or joint states or measurements of the target are missing or not
+        finite.
         """
         joints, targets = self._window()
         problem = self._problem(joints, targets)

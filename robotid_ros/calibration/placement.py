@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
+from robotid_ros.calibration.problem import Problem
 from robotid_ros.model.transforms import nearest_rotation
 
 _SUBSET_SIZE = 8
@@ -32,21 +33,11 @@ _POLISH_STEPS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Frames and targets that fit the nominal geometry.
+    """Frames and targets that fit the nominal geometry."""
 
-    Attributes
-    ----------
-    frames : ndarray, shape (S, 4, 4)
-        Robot base in each measurement frame.
-    targets : ndarray, shape (K, 3)
-        In the tip frame [m].
-    distance : ndarray, shape (N,)
-        Residual distance of each measurement [m].
-    """
-
-    frames: Array
-    targets: Array
-    distance: Array
+    frames: Array  # shape (S, 4, 4): robot base in each measurement frame
+    targets: Array  # shape (K, 3): in the tip frame [m]
+    distance: Array  # shape (N,): residual distance of each measurement [m]
 
     @property
     def error(self) -> float:
@@ -55,11 +46,8 @@ class Placement:
 
 
 def place(
-    position: Array,
-    tip_rotation: Array,
-    tip_position: Array,
-    set_index: IntArray,
-    point_index: IntArray,
+    problem: Problem,
+    geometry: Array,
     *,
     frames: Array | None = None,
     targets: Array | None = None,
@@ -73,57 +61,41 @@ def place(
     made rotations and polished by alternating Kabsch and linear steps with Cauchy weights; the one
     with the lowest median distance wins.
 
-    Parameters
-    ----------
-    position : ndarray, shape (N, 3)
-        Measured.
-    tip_rotation, tip_position : ndarray, shape (N, 3, 3) and (N, 3)
-        Nominal, in the base frame.
-    set_index, point_index : ndarray of int, shape (N,)
-    frames, targets : ndarray, shape (S, 4, 4) and (K, 3), optional
-        Known ones; estimated where not given.
-    subsets : int
-        How many random subsets, chosen by ``rng``, to try where there seem to be outliers.
+    ``geometry``, shape (P,): of its chain. ``frames`` and ``targets``, shape (S, 4, 4) and (K, 3): known ones;
+    estimated where not given. ``subsets``: how many random subsets, chosen by ``rng``, to try where there seem to be
+    outliers.
     """
     rng = rng or np.random.default_rng(0)
-    solver = _Alternation(position, tip_rotation, tip_position, set_index, point_index, frames, targets)
-    few = _stratified(set_index, point_index, rng, _COARSE)
-    draft = _Alternation(
-        position[few], tip_rotation[few], tip_position[few], set_index[few], point_index[few], frames, targets
-    )
-    count = int(point_index.max()) + 1
-    starts = [np.zeros((count, 3)) if targets is None else targets]
+    solver = _Alternation(problem, geometry, frames, targets)
+    draft = _Alternation(problem.subset(_stratified(problem, rng, _COARSE)), geometry, frames, targets)
+    starts = [np.zeros((int(problem.point_index.max()) + 1, 3)) if targets is None else targets]
     if frames is None and targets is None:
-        starts.append(solver.linear_targets(np.arange(len(position))))
+        starts.append(solver.linear_targets(np.arange(len(problem))))
     coarse = [draft.polish(start, steps=2) for start in starts]
     best = min(coarse, key=lambda placement: placement.error)
     if frames is None and targets is None and best.distance.max() > _OUTLYING * best.error:
         for _ in range(subsets):
-            start = solver.linear_targets(_stratified(set_index, point_index, rng, _SUBSET_SIZE))
-            coarse.append(draft.polish(start, steps=2))
+            coarse.append(draft.polish(solver.linear_targets(_stratified(problem, rng, _SUBSET_SIZE)), steps=2))
     coarse.sort(key=lambda placement: placement.error)
     return min((solver.polish(best.targets, _POLISH_STEPS) for best in coarse[:3]), key=lambda p: p.error)
 
 
-def _stratified(set_index: IntArray, point_index: IntArray, rng: np.random.Generator, size: int) -> IntArray:
+def _stratified(problem: Problem, rng: np.random.Generator, size: int) -> IntArray:
     """Return a few random measurements of every set and target."""
     chosen: set[int] = set()
-    for labels in (set_index, point_index):
+    for labels in (problem.set_index, problem.point_index):
         for label in range(int(labels.max()) + 1):
             members = np.flatnonzero(labels == label)
             chosen.update(rng.choice(members, min(size, len(members)), replace=False).tolist())
     return np.array(sorted(chosen), dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True)
 class _Alternation:
-    position: Array
-    tip_rotation: Array
-    tip_position: Array
-    set_index: IntArray
-    point_index: IntArray
-    frames: Array | None
-    targets: Array | None
+    def __init__(self, problem: Problem, geometry: Array, frames: Array | None, targets: Array | None) -> None:
+        pose = problem.chain.evaluate(geometry, problem.q)
+        self.tip_rotation, self.tip_position, self.position = pose.rotation, pose.position, problem.position
+        self.set_index, self.point_index = problem.set_index, problem.point_index
+        self.frames, self.targets = frames, targets
 
     def linear_targets(self, rows: IntArray) -> Array:
         """Return the targets of the linear problem over some measurements, shape (K, 3)."""

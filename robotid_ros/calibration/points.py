@@ -106,8 +106,7 @@ class MeasuredPoints:
         """Whether each measurement has an orientation, bool, shape (N,)."""
         if self.orientation is None:
             return np.zeros(len(self), dtype=bool)
-        result: BoolArray = np.isfinite(self.orientation[:, 0])
-        return result
+        return np.asarray(np.isfinite(self.orientation[:, 0]))
 
     def select(self, index: BoolArray | IntArray) -> 'MeasuredPoints':
         """Return some measurements, by a boolean mask or indices."""
@@ -294,10 +293,7 @@ def append_points(path: str | Path, points: MeasuredPoints) -> int:
 def read_joints(path: str | Path, joint_names: Sequence[str]) -> Array:
     """Read joint coordinates, shape (N, n), from CSV columns ``position/<joint>``; others are ignored.
 
-    Raises
-    ------
-    CalibrationError
-        If the file cannot be read, a joint has no column, or a cell is not a finite number.
+    Raises a CalibrationError if the file cannot be read, a joint has no column, or a cell is not a finite number.
     """
     what = f"joints file '{path}'"
     with refusing(what, CalibrationError):

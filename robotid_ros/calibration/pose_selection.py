@@ -15,11 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array
-from robotid_ros.calibration.chain import chain_of
-from robotid_ros.calibration.identifiability import identifiable
-from robotid_ros.calibration.joint_terms import joint_terms
+from robotid_ros.calibration.chain import chain_of, joint_terms
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.problem import Problem, State
+from robotid_ros.calibration.problem import Problem, State, identifiable
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
@@ -29,31 +27,18 @@ _SWEEPS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """Sampled tip positions and their extent.
+    """Sampled tip positions and their extent."""
 
-    Attributes
-    ----------
-    positions : ndarray, shape (N, 3)
-        In the base frame [m].
-    lower, upper : ndarray, shape (3,)
-        Extent along x, y, z [m].
-    reach : float
-        Largest distance from the base frame's origin [m].
-    """
-
-    positions: Array = field(repr=False)
-    lower: Array
+    positions: Array = field(repr=False)  # shape (N, 3): in the base frame [m]
+    lower: Array  # shape (3,): extent along x, y, z [m]
     upper: Array
-    reach: float
+    reach: float  # largest distance from the base frame's origin [m]
 
 
 def random_configurations(robot: RobotModel | DHTable, count: int, rng: np.random.Generator) -> Array:
     """Return joint coordinates drawn uniformly inside the limits, revolute joints within -pi to pi, (count, n).
 
-    Raises
-    ------
-    CalibrationError
-        If the count is not positive, or a prismatic joint has no limits.
+    Raises a CalibrationError if the count is not positive, or a prismatic joint has no limits.
     """
     if count < 1:
         raise CalibrationError(f'expected a positive number of poses, got {count}')
@@ -103,28 +88,15 @@ def sample_workspace(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseSelection:
-    """Measurement poses and how well they show the parameters.
+    """Measurement poses and how well they show the parameters."""
 
-    Attributes
-    ----------
-    q : ndarray, shape (count, n)
-        [rad or m]
-    observability_index : float
-        O1 = (s_1 ... s_m)^(1/m) / sqrt(count) of the Jacobian's singular values, lengths in m,
-        angles in rad (Borm and Menq 1991).
-    random_index : float
-        Mean index of as many candidates chosen at random.
-    parameters : tuple of str
-        The m parameters of the index.
-    candidates : int
-        Number of poses chosen from.
-    """
-
-    q: Array
+    q: Array  # shape (count, n): [rad or m]
+    # O1 = (s_1 ... s_m)^(1/m) / sqrt(count) of the Jacobian's singular values, lengths in m, angles in rad (Borm and
+    # Menq 1991)
     observability_index: float
-    random_index: float
-    parameters: tuple[str, ...]
-    candidates: int
+    random_index: float  # mean index of as many candidates chosen at random
+    parameters: tuple[str, ...]  # the m parameters of the index
+    candidates: int  # number of poses chosen from
 
 
 def select_poses(

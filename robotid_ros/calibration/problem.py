@@ -14,40 +14,31 @@ A target k on the tool, measured at q in set s, lies at
     p = X_s T(q; geometry, terms) t_k
 
 with X_s the robot's base in the measurement frame of the set and t_k the target in the tip frame.
+
+Which of them can be identified is decided by rank-revealing QR of the column-scaled Jacobian.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.linalg
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
-from robotid_ros.calibration.chain import MOTIONS, KinematicChain
-from robotid_ros.calibration.joint_terms import JointTerms
+from robotid_ros.calibration.chain import MOTIONS, JointTerms, KinematicChain
 from robotid_ros.calibration.points import MeasuredPoints
+from robotid_ros.errors import CalibrationError
 from robotid_ros.model.transforms import rotation_of_quaternion, rotation_of_vector, vector_of_rotation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Values of all parameters.
+    """Values of all parameters."""
 
-    Attributes
-    ----------
-    frames : ndarray, shape (S, 4, 4)
-        Robot base in the measurement frame of each set.
-    tools : ndarray, shape (K, 4, 4)
-        Frame of each target in the tip frame.
-    geometry : ndarray, shape (P,)
-        Values of the chain's parameters.
-    coefficients : ndarray, shape (T,)
-        Of the joint terms.
-    """
-
-    frames: Array
-    tools: Array
-    geometry: Array
-    coefficients: Array
+    frames: Array  # shape (S, 4, 4): robot base in the measurement frame of each set
+    tools: Array  # shape (K, 4, 4): frame of each target in the tip frame
+    geometry: Array  # shape (P,): values of the chain's parameters
+    coefficients: Array  # shape (T,): of the joint terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,40 +48,24 @@ class Problem:
     The parameter vector is, in this order: for each set x y z rx ry rz of its frame (a motion in
     the base frame), for each target the same of its frame (in the tip frame, the rotation in its
     own), the chain's parameters, the joint terms' coefficients.
-
-    Attributes
-    ----------
-    chain : KinematicChain
-    terms : JointTerms
-    q : ndarray, shape (N, n)
-    basis : ndarray, shape (N, T)
-        The joint terms at q.
-    position : ndarray, shape (N, 3)
-    rotation : ndarray, shape (N, 3, 3), or None
-        Measured orientations; rows without one hold the identity and are not ``oriented``.
-    oriented : ndarray of bool, shape (N,)
-    set_index, point_index : ndarray of int, shape (N,)
-    set_names, point_names : tuple of str
-    scale : ndarray, shape (N, 3 or 6)
-        Factor of the residuals: 1/std where deviations were given, else 1; zero for an orientation that was not
-        measured.
-    weighted : bool
-        Whether the scale comes from given deviations.
     """
 
     chain: KinematicChain
     terms: JointTerms
-    q: Array
-    basis: Array
-    position: Array
+    q: Array  # shape (N, n)
+    basis: Array  # shape (N, T): the joint terms at q
+    position: Array  # shape (N, 3)
+    # shape (N, 3, 3): measured orientations; rows without one hold the identity and are not ``oriented``
     rotation: Array | None
-    oriented: BoolArray
-    set_index: IntArray
+    oriented: BoolArray  # shape (N,)
+    set_index: IntArray  # shape (N,), as the next
     point_index: IntArray
     set_names: tuple[str, ...]
     point_names: tuple[str, ...]
+    # shape (N, 3 or 6): factor of the residuals: 1/std where deviations were given, else 1; zero for an orientation
+    # that was not measured
     scale: Array
-    weighted: bool
+    weighted: bool  # whether the scale comes from given deviations
 
     @classmethod
     def of(
@@ -272,3 +247,159 @@ def _moment(axes: Array, point: Array, origins: Array) -> Array:
     for a, b, c in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         result[:, a] = axes[:, b] * arm[:, c] - axes[:, c] * arm[:, b]
     return result
+
+
+_POSES_PER_LABEL = 20
+_SAME_POSE = 4  # decimals [rad, m]
+# Sine of the angle between a column and the span of the others: the standard deviation grows with its inverse.
+SMALLEST_SINE = 1e-4
+
+
+def independent_columns(
+    matrix: Array, groups: Sequence[IntArray], *, smallest: float = 1e-9
+) -> tuple[IntArray, dict[int, tuple[int, ...]]]:
+    """Choose independent columns by pivoted QR of the columns scaled to unit length.
+
+    Groups are exhausted one after the other, so that columns of an earlier group are never given
+    up for those of a later one; inside a group the pivot is the column farthest from the span of
+    those chosen so far (ties: the last), and the rest is dropped once none is farther than the
+    sine 1e-4 of the angle between a column and the span of the others. A column counts as zero below ``smallest``, its
+    root mean square.
+
+    Returns the chosen columns of the matrix, shape (m, k), in increasing order, and for each other one of the groups
+    the chosen ones that it is a combination of, the largest share first; none where the column itself is zero.
+    """
+    wanted = np.concatenate(groups)
+    norms = np.linalg.norm(matrix[:, wanted], axis=0)
+    zero = norms <= smallest * np.sqrt(len(matrix))
+    redundant: dict[int, tuple[int, ...]] = {int(k): () for k in wanted[zero]}
+    unit = matrix / np.where(np.linalg.norm(matrix, axis=0) > 0.0, np.linalg.norm(matrix, axis=0), 1.0)
+    if len(matrix) > len(wanted):  # the triangle holds all angles between columns
+        unit = np.asarray(np.linalg.qr(unit, mode='r'))
+    chosen: list[int] = []
+    dropped: list[int] = []
+    span = np.zeros((len(unit), 0))  # orthonormal, of the chosen ones
+    for group in groups:
+        left = np.array([k for k in group if int(k) not in redundant], dtype=np.int64)
+        if not len(left):
+            continue
+        rest = unit[:, left] * (1.0 + 1e-6 * np.arange(len(left)))  # of columns that are equally far the last is taken
+        rest -= span @ (span.T @ rest)
+        directions, triangle, order = scipy.linalg.qr(rest, mode='economic', pivoting=True)
+        rank = int((np.abs(np.diag(triangle)) >= SMALLEST_SINE).sum())
+        span = np.hstack([span, directions[:, :rank]])
+        chosen += left[order[:rank]].tolist()
+        dropped += left[order[rank:]].tolist()
+    basis = unit[:, chosen]
+    for k in dropped:
+        shares = np.abs(np.linalg.lstsq(basis, unit[:, k], rcond=None)[0])
+        order = np.argsort(-shares)
+        redundant[k] = tuple(chosen[j] for j in order if shares[j] > 0.05 * shares.max())
+    return np.array(sorted(chosen), dtype=np.int64), redundant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identifiable:
+    """The parameters that the measurements determine."""
+
+    free: IntArray
+    structural: int  # their number with unlimited poses
+    poses: int  # different poses, and independent numbers measured there
+    numbers: int
+    reasons: Mapping[int, str]  # why a parameter that was asked for is not free
+
+    @property
+    def determined(self) -> bool:
+        """Whether there are more numbers than parameters."""
+        return self.numbers > self.structural
+
+
+def placed_columns(problem: Problem, unknown: IntArray) -> IntArray:
+    """Return the columns of all frames' and targets' unknown axes."""
+    first_tool = problem.blocks[1].start
+    columns = [6 * s + k for s in range(len(problem.set_names)) for k in unknown if k < 6]
+    columns += [first_tool + 6 * t + k - 6 for t in range(len(problem.point_names)) for k in unknown if k >= 6]
+    return np.array(columns, dtype=np.int64)
+
+
+def identifiable(problem: Problem, state: State, unknown: IntArray, *, few: bool = False) -> Identifiable:
+    """Decide by rank which parameters can be identified, first by any measurements of this kind, then by these.
+
+    Frames come before targets and targets before the geometry, so that what is fixed is a parameter of the arm with a
+    nominal value; in the geometry the joints' zeros come first. Where ``few`` poses are allowed and there are too few,
+    all that any measurements determine are free. Raises a CalibrationError if there are too few different poses, and
+    they are not allowed.
+    """
+    geometry = problem.blocks[2]
+    placed = placed_columns(problem, unknown)
+    of_frames = placed[placed < problem.blocks[0].stop]
+    of_tools = placed[placed >= problem.blocks[0].stop]
+    zeros = problem.chain.zeros
+    arm = np.arange(geometry.start, geometry.stop)
+    groups = [of_frames, of_tools, arm[zeros], arm[~zeros]]
+    structural, alike = _independent(_unlimited(problem), state, groups)
+    names = problem.names
+    reasons = {k: _reason(like, names, 'no measurement of this kind {} it') for k, like in alike.items()}
+    different = different_poses(np.column_stack([problem.q, problem.set_index, problem.point_index]))
+    per_pose = int(np.count_nonzero(problem.scale)) // len(problem)
+    numbers = different * per_pose
+    if numbers <= len(structural) and few:
+        return Identifiable(
+            free=structural, structural=len(structural), poses=different, numbers=numbers, reasons=reasons
+        )
+    if numbers <= len(structural):
+        raise CalibrationError(
+            f'{len(problem)} measurements at {different} different poses give {numbers} numbers for {len(structural)} '
+            f'parameters; measure at least {len(structural) // per_pose + 1} different poses, better several times '
+            'that (few_poses: least_norm shows what so few would give)'
+        )
+    kept = set(structural.tolist())
+    free, lacking = _independent(
+        problem, state, [np.array([c for c in g if c in kept], dtype=np.int64) for g in groups]
+    )
+    reasons |= {k: _reason(like, names, 'these poses do not {} it') for k, like in lacking.items()}
+    return Identifiable(free=free, structural=len(structural), poses=different, numbers=numbers, reasons=reasons)
+
+
+def _independent(problem: Problem, state: State, groups: list[IntArray]) -> tuple[IntArray, dict[int, tuple[int, ...]]]:
+    jacobian = problem.linearise(state)[1] * (problem.scale / problem.scale[:, :3].max())[:, :, None]
+    return independent_columns(jacobian.reshape(-1, jacobian.shape[2]), groups)
+
+
+def _reason(like: tuple[int, ...], names: tuple[str, ...], pattern: str) -> str:
+    """Return why a parameter was left out; the pattern names what cannot "show" it, or "tell" it apart."""
+    structural = pattern.startswith('no ')
+    if not like:
+        return pattern.format('shows' if structural else 'show') + ': it does not move the target'
+    others = ', '.join(names[k] for k in like[:6]) + (f' and {len(like) - 6} more' if len(like) > 6 else '')
+    return pattern.format('tells' if structural else 'tell') + f' apart from {others}'
+
+
+def _unlimited(problem: Problem) -> Problem:
+    """Return the same problem at many random poses over full turns."""
+    rng = np.random.default_rng(0)
+    sets, targets = len(problem.set_names), len(problem.point_names)
+    count = min(max(_POSES_PER_LABEL * sets * targets, 60), 600)
+    q = rng.uniform(-np.pi, np.pi, (count, problem.chain.n))
+    slides = problem.chain.prismatic
+    low, high = problem.q.min(axis=0), problem.q.max(axis=0)
+    q[:, slides] = rng.uniform(low[slides] - 0.2, high[slides] + 0.2, (count, int(slides.sum())))
+    used = sorted(set(zip(problem.set_index.tolist(), problem.point_index.tolist(), strict=True)))
+    pairs = np.array(used, dtype=np.int64)[np.arange(count) % len(used)]
+    typical = np.median(problem.scale[problem.oriented] if problem.oriented.any() else problem.scale, axis=0)
+    return replace(
+        problem,
+        q=q,
+        basis=problem.terms.basis(q),
+        position=np.zeros((count, 3)),
+        rotation=None if problem.rotation is None else np.tile(np.eye(3), (count, 1, 1)),
+        oriented=np.full(count, problem.rotation is not None),
+        set_index=pairs[:, 0],
+        point_index=pairs[:, 1],
+        scale=np.tile(typical, (count, 1)),
+    )
+
+
+def different_poses(q: Array) -> int:
+    """Return how many rows differ by more than rounding."""
+    return len(np.unique(np.round(q, _SAME_POSE), axis=0))

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The result of a calibration, the corrected arm, and their files."""
+"""The result of a calibration, the corrected arm, their files, and joint coordinates that make up for the errors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,19 +18,17 @@ import numpy as np
 import yaml
 
 from robotid_ros import __version__
-from robotid_ros.arrays import Array
-from robotid_ros.calibration.chain import MOTIONS, KinematicChain
-from robotid_ros.calibration.identifiability import Identifiable
-from robotid_ros.calibration.joint_terms import JointTerms
+from robotid_ros.arrays import Array, BoolArray, frozen_array
+from robotid_ros.calibration.chain import MOTIONS, JointTerms, KinematicChain
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.problem import Problem
+from robotid_ros.calibration.problem import Identifiable, Problem
 from robotid_ros.calibration.solver import Fit
-from robotid_ros.calibration.validation import Accuracy, CrossValidation, HeldOut, accuracy
+from robotid_ros.calibration.validation import Accuracy, CrossValidation, Unseen, accuracy
 from robotid_ros.errors import CalibrationError
 from robotid_ros.files import file_hash, write_text
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.model.transforms import quaternion_of_rotation
+from robotid_ros.model.transforms import quaternion_of_rotation, vector_of_rotation
 from robotid_ros.model.urdf_edit import edited_urdf
 from robotid_ros.model.urdf_tree import parse_urdf
 from robotid_ros.tables import write_table
@@ -40,27 +38,16 @@ _ESTIMATED = ('name', 'unit', 'nominal', 'value', 'correction', 'std')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterEstimate:
-    """One parameter of the geometry or of a joint term.
+    """One parameter of the geometry or of a joint term."""
 
-    Attributes
-    ----------
-    name : str
-        ``<joint>.theta`` and so on for a table, ``<joint>.x`` ... ``<joint>.rz`` (a motion in the
-        frame of the joint's origin) for a URDF.
-    unit : str
-    nominal, value : float
-    std : float or None
-        Standard deviation; None where it was not estimated.
-    reason : str
-        Why it was left at its nominal value; empty where it was estimated.
-    """
-
+    # '<joint>.theta' and so on for a table, '<joint>.x' ... '<joint>.rz' (a motion in the frame of the joint's origin)
+    # for a URDF
     name: str
     unit: str
     nominal: float
     value: float
-    std: float | None
-    reason: str = ''
+    std: float | None  # standard deviation; None where it was not estimated
+    reason: str = ''  # why it was left at its nominal value; empty where it was estimated
 
     @property
     def correction(self) -> float:
@@ -70,19 +57,10 @@ class ParameterEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlier:
-    """A measurement that got less than half its weight.
+    """A measurement that got less than half its weight."""
 
-    Attributes
-    ----------
-    index : int
-        0-based row among the measurements.
-    distance : float
-        From the prediction of the calibrated arm [m].
-    weight : float
-    """
-
-    index: int
-    distance: float
+    index: int  # 0-based row among the measurements
+    distance: float  # from the prediction of the calibrated arm [m]
     weight: float
 
 
@@ -101,7 +79,7 @@ class CalibrationResult:
     can : Identifiable
         Which parameters the measurements determine.
     cross_validation : CrossValidation or None
-    held_out : HeldOut or None
+    held_out : Unseen or None
     averaged : mapping of str to Accuracy
         Of a least-norm answer: the accuracies, by name, of the average of the answers to single measurements instead.
     warnings : tuple of str
@@ -114,7 +92,7 @@ class CalibrationResult:
     nominal: Fit = field(repr=False)
     can: Identifiable = field(repr=False)
     cross_validation: CrossValidation | None
-    held_out: HeldOut | None
+    held_out: Unseen | None
     averaged: Mapping[str, Accuracy]
     warnings: tuple[str, ...]
 
@@ -213,7 +191,7 @@ class CalibrationResult:
 
     @property
     def _jacobian(self) -> Array:
-        return self.fit.jacobian.reshape(-1, len(self.fit.free))
+        return self.fit.linear()[1]
 
     @property
     def usable(self) -> bool:
@@ -333,7 +311,10 @@ def _pose_dict(transform: Array) -> dict[str, list[float]]:
 def write_result(
     result: CalibrationResult, folder: Path, files: Sequence[Path], settings: Mapping[str, Any]
 ) -> list[Path]:
-    """Write result.yaml, residuals.csv and calibrated.yaml or calibrated.urdf into a folder; return their names."""
+    """Write result.yaml, residuals.csv and calibrated.yaml or calibrated.urdf into a folder; return their names.
+
+    Residuals are measured minus predicted of every measurement [m, rad], before and after.
+    """
     texts = {'result.yaml': result.to_yaml(files, settings)}
     if isinstance(result.robot, DHTable):
         texts['calibrated.yaml'] = result.calibrated_table().to_yaml()
@@ -341,7 +322,18 @@ def write_result(
         texts['calibrated.urdf'] = calibrated_urdf(result)
     for name, text in texts.items():
         write_text(folder / name, text)
-    _write_residuals(result, folder / 'residuals.csv')
+    parts = {'before': result.nominal.residual, 'after': result.fit.residual}
+    if result.cross_validation is not None:
+        parts['cross_validated'] = result.cross_validation.residual
+    columns: dict[str, Array | Sequence[str]] = {
+        'measurement': [str(k + 1) for k in range(len(result.points))],
+        'set': result.points.sets,
+        'point': result.points.points,
+        'weight': result.fit.weights,
+    }
+    for part, residual in parts.items():
+        columns |= {f'{part}/{axis}': values for axis, values in zip(MOTIONS, residual.T, strict=False)}
+    write_table(folder / 'residuals.csv', columns)
     return [*(folder / name for name in texts), folder / 'residuals.csv']
 
 
@@ -366,17 +358,106 @@ def calibrated_urdf(result: CalibrationResult) -> str:
     return edited_urdf(robot.source, origins=changed)
 
 
-def _write_residuals(result: CalibrationResult, path: Path) -> None:
-    """Write measured minus predicted of every measurement [m, rad], before and after, as CSV."""
-    parts = {'before': result.nominal.residual, 'after': result.fit.residual}
-    if result.cross_validation is not None:
-        parts['cross_validated'] = result.cross_validation.residual
-    columns: dict[str, Array | Sequence[str]] = {
-        'measurement': [str(k + 1) for k in range(len(result.points))],
-        'set': result.points.sets,
-        'point': result.points.points,
-        'weight': result.fit.weights,
-    }
-    for part, residual in parts.items():
-        columns |= {f'{part}/{axis}': values for axis, values in zip(MOTIONS, residual.T, strict=False)}
-    write_table(path, columns)
+_STEPS = 60
+_CLOSE = 1e-10  # [m, rad]
+_LONGEST_STEP = 0.2  # [rad, m]
+_LARGEST_CHANGE = 0.2  # [rad, m]; corrections are a few milliradians, except near singular poses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompensatedJoints:
+    """Joint coordinates for given poses."""
+
+    q: Array  # shape (N, n): [rad or m]
+    position_error: Array  # shape (N,): remaining error at the tool [m]
+    angle_error: Array  # shape (N,): [rad]
+    converged: BoolArray  # shape (N,): whether both are below a tenth of a micrometre and a tenth of a microradian
+
+
+def compensated_joints(result: CalibrationResult, q: Array, *, tool: Array | None = None) -> CompensatedJoints:
+    """Return the joint coordinates at which the real tool has the pose of the nominal arm at ``q``.
+
+    Parameters
+    ----------
+    result : CalibrationResult
+    q : ndarray, shape (N, n)
+        Nominal joint coordinates [rad or m].
+    tool : ndarray, shape (4, 4), optional
+        Tool in the tip frame; the tip itself by default.
+    """
+    q = frozen_array(q, 'q', (None, result.chain.n), CalibrationError)
+    hand = _tool(tool)
+    return compensated_inverse_kinematics(result, result.nominal_tip_transforms(q) @ hand, q, tool=hand)
+
+
+def compensated_inverse_kinematics(
+    result: CalibrationResult, poses: Array, start: Array, *, tool: Array | None = None
+) -> CompensatedJoints:
+    """Solve T(q) tool = pose for the calibrated arm, joint terms included.
+
+    Newton's iteration with the calibrated Jacobian, damped near singular poses
+    (Levenberg-Marquardt, each pose with its own damping), from the nominal solution, which is a
+    few milliradians away. Where a nominal pose lies at the edge of the workspace, as with a
+    stretched elbow, the real arm may not reach it; at a singular wrist it may need another turn of
+    the wrist. There the closest joint coordinates nearby are returned, not converged.
+
+    Parameters
+    ----------
+    result : CalibrationResult
+    poses : ndarray, shape (N, 4, 4)
+        Wanted tool poses in the robot's base frame.
+    start : ndarray, shape (N, n)
+        Joint coordinates to start from [rad or m].
+    tool : ndarray, shape (4, 4), optional
+        Tool in the tip frame; the tip itself by default.
+
+    Raises
+    ------
+    CalibrationError
+        If shapes do not match.
+    """
+    poses = frozen_array(poses, 'poses', (None, 4, 4), CalibrationError)
+    start = frozen_array(start, 'start', (len(poses), result.chain.n), CalibrationError)
+    q = np.array(start)
+    hand = _tool(tool)
+    error, jacobian = _error(result, q, poses, hand)
+    damping = np.full(len(q), 1e-10)
+    for _ in range(_STEPS):
+        if np.abs(error).max(initial=0.0) < 0.01 * _CLOSE:
+            break
+        transposed = np.swapaxes(jacobian, 1, 2)
+        normal = transposed @ jacobian + damping[:, None, None] * np.eye(q.shape[1])
+        step = np.linalg.solve(normal, transposed @ error[:, :, None])[:, :, 0]
+        step *= np.minimum(1.0, _LONGEST_STEP / np.maximum(np.abs(step).max(axis=1), 1e-12))[:, None]
+        trial_q = np.clip(q + step, start - _LARGEST_CHANGE, start + _LARGEST_CHANGE)
+        trial, trial_jacobian = _error(result, trial_q, poses, hand)
+        better = np.square(trial).sum(axis=1) < np.square(error).sum(axis=1)
+        q[better] = trial_q[better]
+        error[better], jacobian[better] = trial[better], trial_jacobian[better]
+        damping = np.clip(np.where(better, 0.1 * damping, 10.0 * damping), 1e-14, 1e4)
+    position, angle = np.linalg.norm(error[:, :3], axis=1), np.linalg.norm(error[:, 3:], axis=1)
+    return CompensatedJoints(
+        q=q, position_error=position, angle_error=angle, converged=(position < 1e3 * _CLOSE) & (angle < 1e3 * _CLOSE)
+    )
+
+
+def _tool(tool: Array | None) -> Array:
+    return np.eye(4) if tool is None else frozen_array(tool, 'tool', (4, 4), CalibrationError)
+
+
+def _error(result: CalibrationResult, q: Array, poses: Array, tool: Array) -> tuple[Array, Array]:
+    """Return the pose error [m, rad], (N, 6), and the Jacobian by joint coordinates, (N, 6, n).
+
+    The joint terms change with q a thousand times less than q itself, so their slope is left out.
+    """
+    chain = result.chain
+    pose = chain.evaluate(result.fit.state.geometry, q, shift=result.joint_offsets(q))
+    position = pose.position + pose.rotation @ tool[:3, 3]
+    error = np.empty((len(q), 6))
+    error[:, :3] = poses[:, :3, 3] - position
+    error[:, 3:] = vector_of_rotation(poses[:, :3, :3] @ np.swapaxes(pose.rotation @ tool[:3, :3], 1, 2))
+    jacobian = np.zeros((len(q), 6, chain.n))
+    turning = np.cross(pose.joint_axes, position[:, :, None] - pose.joint_origins, axis=1)
+    jacobian[:, :3] = np.where(chain.prismatic, pose.joint_axes, turning)
+    jacobian[:, 3:] = np.where(chain.prismatic, 0.0, pose.joint_axes)
+    return error, jacobian @ chain.coupling

@@ -14,15 +14,64 @@ measurement, S_j its scale, w_j its robust weight, sigma the noise and s_k the p
 a correction delta_k. Weights, noise, the relation of orientation to position noise, and the prior
 deviations (one for all lengths, one for all angles, one for each kind of term, by expectation
 maximisation as in Gaussian variance components) are re-estimated between the steps.
+
+One estimator makes all fits of a calibration, which the cross-validation repeats for every fold.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 from scipy.special import chdtri
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
-from robotid_ros.calibration.problem import Problem, State
+from robotid_ros.calibration.chain import JointTerms
+from robotid_ros.calibration.problem import Problem, State, independent_columns
+from robotid_ros.errors import CalibrationError
+from robotid_ros.settings import Settings, setting
+
+TERM_KINDS = ('eccentricity', 'second_harmonic', 'compliance')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationConfig(Settings):
+    """Settings of a calibration."""
+
+    error = CalibrationError
+
+    frame: Literal['unknown', 'known'] = setting(
+        'unknown', 'known: the points are in the base frame of the robot; unknown: estimate the frame of every set'
+    )
+    tool: Literal['auto', 'known', 'position', 'pose'] = setting(
+        'auto', 'what is unknown of the targets in the tip frame; auto: all that can be measured'
+    )
+    terms: tuple[Literal['eccentricity', 'second_harmonic', 'compliance'], ...] = setting(
+        TERM_KINDS, 'joint terms to try; they are used only where the cross-validated error falls'
+    )
+    loss: Literal['hampel', 'huber', 'linear'] = setting(
+        'hampel',
+        'linear: least squares; huber: constant influence beyond the 95 % quantile; hampel: none beyond twice what one '
+        'in ten thousand Gaussian measurements exceeds',
+    )
+    prior: float | None = setting(
+        0.01, 'first guess of how far parameters are from nominal', unit='m, rad', range=(1e-9, 1.0)
+    )
+    few_poses: Literal['refused', 'least_norm'] = setting(
+        'refused',
+        'what happens where the poses give no more numbers than there are parameters; least_norm: of all geometries '
+        'that explain them the one nearest to the nominal, to look at, not to use',
+    )
+    folds: int = setting(5, 'of the cross-validation, 0 for none', range=(0, 1000))
+    seed: int = setting(0, 'of everything random', range=(0, 2**31 - 1))
+
+    def check(self) -> None:
+        """Refuse a single fold, which leaves nothing to estimate from, and a least norm without a measure of it."""
+        if self.folds == 1:
+            raise CalibrationError('folds: expected 0 (no cross-validation) or at least 2, got 1')
+        if self.few_poses == 'least_norm' and self.prior is None:
+            raise CalibrationError('few_poses: least_norm needs a prior, which says what counts as near')
+
 
 _NOISE_FLOOR = 1e-13  # [m], round-off of a metre-sized arm
 _PRIOR_FLOOR = 1e-7  # [m, rad]
@@ -36,87 +85,54 @@ _WIDEST = 10.0  # times the first guess of the prior deviations
 _OUTLIER_WEIGHT = 0.5  # below this weight a measurement counts as an outlier
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Fit:
-    """Result of a fit.
+    """A fit while it goes on and when it has ended: the problem linearised at a state, and what is re-estimated."""
 
-    Attributes
-    ----------
-    state : State
-    free : ndarray of int, shape (f,)
-        Indices of the estimated parameters.
-    residual : ndarray, shape (N, 3 or 6)
-        Measured minus predicted, unscaled [m, rad].
-    weights : ndarray, shape (N,)
-    noise : float
-        Standard deviation of one scaled residual, from all of them: [m], or 1 where deviations were given and right.
-    orientation_scale : float
-        Position noise over orientation noise [m/rad].
-    covariance : ndarray, shape (f, f)
-    jacobian : ndarray, shape (N, 3 or 6, f)
-        At the solution, scaled and weighted.
-    prior : ndarray, shape (f,)
-        Prior deviations; inf where there is none.
-    converged : bool
-    iterations : int
-    reason : str
-        Why the iteration ended.
-    """
-
+    problem: Problem = field(repr=False)
     state: State
-    free: IntArray
-    residual: Array
-    weights: Array
+    free: IntArray  # shape (f,): indices of the estimated parameters
+    residual: Array  # shape (N, 3 or 6): measured minus predicted, unscaled [m, rad]
+    jacobian: Array = field(repr=False)  # shape (N, 3 or 6, P): unscaled, by all parameters
+    weights: Array  # shape (N,)
+    # standard deviation of one scaled residual, from all of them: [m], or 1 where deviations were given and right
     noise: float
-    orientation_scale: float
-    covariance: Array
-    jacobian: Array = field(repr=False)
-    prior: Array
-    converged: bool
-    iterations: int
-    reason: str
+    orientation_scale: float = 1.0  # position noise over orientation noise [m/rad]
+    prior: Array  # shape (f,): prior deviations; inf where there is none
+    damping: float = 0.0
+    converged: bool = False
+    iterations: int = 0
+    reason: str = f'no convergence in {_MOST_STEPS} steps'  # why the iteration ended
 
     @property
     def inlying(self) -> BoolArray:
         """Which measurements have at least half their weight, shape (N,)."""
-        result: BoolArray = self.weights >= _OUTLIER_WEIGHT
-        return result
+        return np.asarray(self.weights >= _OUTLIER_WEIGHT)
 
-
-@dataclass(slots=True)
-class _Iterate:
-    """The problem linearised at a state, and what is re-estimated between the steps."""
-
-    problem: Problem
-    free: IntArray
-    state: State
-    residual: Array  # unscaled
-    jacobian: Array  # unscaled, all parameters
-    weights: Array
-    noise: float
-    ratio: float  # orientation scale
-    prior: Array
-    damping: float = 0.0
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the estimated parameters, shape (f, f)."""
+        _, columns = self.linear()
+        return self.noise**2 * _inverse(columns.T @ columns + np.diag(self.penalty))
 
     @property
     def penalty(self) -> Array:
-        result: Array = self.noise**2 / np.square(self.prior)
-        return result
+        """Weight of each parameter's distance from the mean of its prior, shape (f,)."""
+        return np.asarray(self.noise**2 / np.square(self.prior))
 
     @property
     def offset(self) -> Array:
-        """Distance of the free parameters from the means of their priors; zero without prior."""
+        """Distance of the free parameters from the means of their priors, shape (f,); zero without prior."""
         geometry, terms = self.problem.blocks[2:]
         offset = np.zeros(sum(self.problem.sizes))
         offset[geometry] = self.state.geometry - self.problem.chain.nominal
         offset[terms] = self.state.coefficients
-        result: Array = offset[self.free]
-        return result
+        return np.asarray(offset[self.free])
 
     def linear(self) -> tuple[Array, Array]:
         """Return residuals, shape (m,), and their derivatives by the free parameters, (m, f), scaled and weighted."""
         scale = self.problem.scale * np.sqrt(self.weights)[:, None]
-        scale[:, 3:] *= self.ratio
+        scale[:, 3:] *= self.orientation_scale
         columns = self.jacobian[:, :, self.free] * scale[:, :, None]
         return (self.residual * scale).ravel(), columns.reshape(scale.size, len(self.free))
 
@@ -124,7 +140,7 @@ class _Iterate:
         """Return the sum of squares that a step has to lower."""
         return float(rows @ rows + self.penalty @ np.square(self.offset))
 
-    def at(self, state: State) -> '_Iterate':
+    def at(self, state: State) -> 'Fit':
         """Return the same at another state."""
         residual, jacobian = self.problem.linearise(state)
         return replace(self, state=state, residual=residual, jacobian=jacobian)
@@ -141,7 +157,7 @@ def fit(
 ) -> Fit:
     """Estimate the free parameters, of which ``free``, shape (f,), holds the indices in the parameter vector.
 
-    ``loss`` is as in :class:`robotid_ros.calibration.config.CalibrationConfig`; ``prior``, where there is one, is the
+    ``loss`` is as in :class:`robotid_ros.calibration.solver.CalibrationConfig`; ``prior``, where there is one, is the
     first guess of how far geometric parameters are from nominal [m, rad]. With ``least_norm`` it is kept, and the noise
     is taken as hardly any: of all geometries that explain the measurements the one nearest to the nominal is found.
     """
@@ -152,41 +168,35 @@ def fit(
             widths[members] = prior
     noise = _EXACT * float(np.median(problem.scale[:, :3])) if least_norm else 0.0
     residual, jacobian = problem.linearise(start)
-    at = _Iterate(problem, free, start, residual, jacobian, np.ones(len(problem)), noise, 1.0, widths)
-    converged, reason, count = False, f'no convergence in {_MOST_STEPS} steps', 0
+    at = Fit(
+        problem=problem,
+        state=start,
+        free=free,
+        residual=residual,
+        jacobian=jacobian,
+        weights=np.ones(len(problem)),
+        noise=noise,
+        prior=widths,
+    )
     settled = 0  # steps since the convex loss came to rest
-    for count in range(1, _MOST_STEPS + 1):
+    for at.iterations in range(1, _MOST_STEPS + 1):
         _rebalance(at, 'huber' if loss == 'hampel' and not settled else loss)
         if settled <= _TUNED_STEPS and not least_norm:  # then fixed
             _tune(at, groups, prior)
         trial, length, tiny = _descend(at)
         if trial is None:
-            reason = 'no further step lowers the error'
+            at.reason = 'no further step lowers the error'
             break
         at = trial
         if tiny and (settled or loss != 'hampel'):
-            converged, reason = True, 'the last step is far below the noise'
+            at.converged, at.reason = True, 'the last step is far below the noise'
             break
-        if settled or tiny or length < _SETTLED or count >= _CONVEX_STEPS:
+        if settled or tiny or length < _SETTLED or at.iterations >= _CONVEX_STEPS:
             settled += 1
-    _, columns = at.linear()
-    return Fit(
-        state=at.state,
-        free=free,
-        residual=at.residual,
-        weights=at.weights,
-        noise=at.noise,
-        orientation_scale=at.ratio,
-        covariance=at.noise**2 * _inverse(columns.T @ columns + np.diag(at.penalty)),
-        jacobian=columns.reshape(len(problem), problem.width, len(free)),
-        prior=at.prior,
-        converged=converged,
-        iterations=count,
-        reason=reason,
-    )
+    return at
 
 
-def _descend(at: _Iterate) -> tuple[_Iterate | None, float, bool]:
+def _descend(at: Fit) -> tuple[Fit | None, float, bool]:
     """Return the next iterate, the step's squared length in standard deviations, and whether it was tiny.
 
     The iterate is None where no step lowers the cost.
@@ -222,7 +232,7 @@ def _prior_groups(problem: Problem, free: IntArray) -> list[IntArray]:
     return [np.array(members, dtype=np.int64) for members in kinds.values()]
 
 
-def _rebalance(at: _Iterate, loss: str) -> None:
+def _rebalance(at: Fit, loss: str) -> None:
     """Update the relation of orientation to position noise, and the robust weights."""
     problem = at.problem
     scaled = at.residual * problem.scale
@@ -233,8 +243,8 @@ def _rebalance(at: _Iterate, loss: str) -> None:
         if not problem.weighted:
             position = float(np.median(squares[problem.oriented]))
             angle = float(np.median(turned[problem.oriented]))
-            at.ratio = float(np.clip(np.sqrt(position / max(angle, 1e-30)), 0.02, 50.0))
-        squares = squares + turned * at.ratio**2
+            at.orientation_scale = float(np.clip(np.sqrt(position / max(angle, 1e-30)), 0.02, 50.0))
+        squares = squares + turned * at.orientation_scale**2
         dof = np.where(problem.oriented, 6, 3)
     if loss == 'linear':
         return
@@ -254,7 +264,7 @@ def _quantiles(probability: float, dof: IntArray) -> Array:
     return np.where(dof == 3, float(three), float(six))
 
 
-def _tune(at: _Iterate, groups: list[IntArray], prior: float | None) -> None:
+def _tune(at: Fit, groups: list[IntArray], prior: float | None) -> None:
     """Re-estimate noise and prior deviations from the linear problem's solution (EM, a few rounds)."""
     rows, columns = at.linear()
     normal, gradient, square, offset = columns.T @ columns, columns.T @ rows, float(rows @ rows), at.offset
@@ -288,3 +298,152 @@ def _scaled_modes(hessian: Array) -> tuple[Array, Array]:
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     values, vectors = np.linalg.eigh(hessian * np.outer(scale, scale))
     return np.where(values > 1e-13 * values.max(initial=0.0), values, np.inf), scale[:, None] * vectors
+
+
+_SELECTION_FOLDS = 10
+_SMALLEST_GAIN = 0.005  # of the squared error
+_STANDARD_ERRORS = 1.5  # of the gain, that the best of many candidates must bring
+_LARGEST_OFFSET = 0.01  # [rad], prior deviation of a term's root mean square
+
+
+def folds_of(q: Array, set_index: IntArray, count: int, rng: np.random.Generator) -> IntArray:
+    """Return the fold, 0 to count - 1, of each measurement: those of one pose together, every set over all folds."""
+    poses = np.unique(np.round(q, 3), axis=0, return_inverse=True)[1].ravel()
+    fold = np.full(len(q), -1, dtype=np.int64)
+    dealt: dict[int, int] = {}
+    next_fold = 0
+    for s in range(int(set_index.max()) + 1):
+        for pose in rng.permutation(np.unique(poses[set_index == s])):
+            if int(pose) not in dealt:
+                dealt[int(pose)] = next_fold % count
+                next_fold += 1
+    for k, pose in enumerate(poses):
+        fold[k] = dealt[int(pose)]
+    return fold
+
+
+def select_terms(
+    problem: Problem, geometric: Fit, groups: Sequence[Sequence[int]], splits: Sequence[IntArray]
+) -> list[int]:
+    """Return the joint terms, in increasing order, whose cross-validated squared error is lower with them.
+
+    The model is linearised at the geometric fit, so that each candidate costs a few small solves. A group of terms
+    enters together, if it lowers the error by at least half a per cent and by 1.5 standard errors of the gain over the
+    measurements, for every way of splitting them, a fold for every measurement: random folds are optimistic where
+    successive poses are similar, blocks in the order of measuring where the same poses were measured repeatedly.
+
+    ``problem`` has all candidates among its terms, ``geometric`` is of the same measurements without terms.
+    """
+    terms = problem.blocks[3]
+    count = terms.stop - terms.start
+    kept = len(geometric.free)
+    columns = np.concatenate([geometric.free, np.arange(terms.start, terms.stop)])
+    start = replace(geometric.state, coefficients=np.zeros(count))
+    rows, slopes = replace(geometric, problem=problem, free=columns).at(start).linear()
+    right, design = rows.reshape(len(problem), -1), slopes.reshape(len(problem), -1, len(columns))
+    size = np.sqrt(np.mean(np.square(problem.basis), axis=0))
+    prior = np.concatenate([geometric.prior, _LARGEST_OFFSET / np.maximum(size, 1e-12)])
+    penalty = geometric.noise**2 / np.square(prior)
+    chosen: list[int] = []
+    left = [list(group) for group in groups if np.all(size[list(group)] > 1e-9)]
+    while left:
+        used = [*range(kept), *(kept + k for k in chosen)]
+        choices = [used, *([*used, *(kept + k for k in group)] for group in left)]
+        errors = np.stack([held_out_errors(design, right, penalty, folds, choices) for folds in splits], axis=1)
+        now, trials = errors[0], errors[1:]  # (splits, N), (groups, splits, N)
+        k = int(np.argmin(trials.sum(axis=(1, 2))))
+        gain = now - trials[k]
+        total = gain.sum(axis=1)
+        doubtful = total < _STANDARD_ERRORS * np.std(gain, axis=1) * np.sqrt(gain.shape[1])
+        if doubtful.any() or (total < _SMALLEST_GAIN * now.sum(axis=1)).any():
+            break
+        chosen += left.pop(k)
+    return sorted(chosen)
+
+
+def held_out_errors(
+    design: Array, right: Array, penalty: Array, folds: IntArray, choices: Sequence[Sequence[int]]
+) -> Array:
+    """Return the squared errors of all measurements, each predicted from the other folds, for some choices of columns.
+
+    ``design``, shape (N, m, columns), and ``right``, shape (N, m), are the equations; ``penalty``, shape (columns,), is
+    added to the diagonal of the normal equations, and ``folds``, shape (N,), count from 0. The result has the shape
+    (len(choices), N).
+    """
+    members = [folds == fold for fold in range(int(folds.max()) + 1)]
+    grams = np.stack([np.einsum('nmi,nmj->ij', design[rows], design[rows], optimize=True) for rows in members])
+    slopes = np.stack([np.einsum('nmi,nm->i', design[rows], right[rows]) for rows in members])
+    normal = grams.sum(axis=0) - grams + np.diag(penalty)
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(grams.sum(axis=0)) + penalty, 1e-300))
+    normal = normal * np.outer(scale, scale) + 1e-12 * np.eye(len(scale))
+    gradient = (slopes.sum(axis=0) - slopes) * scale
+    errors = np.empty((len(choices), len(right)))
+    for found, choice in zip(errors, choices, strict=True):
+        columns = np.array(choice, dtype=np.int64)
+        solved = np.linalg.solve(normal[:, columns[:, None], columns], gradient[:, columns, None])[..., 0]
+        predicted = (design[:, :, columns] @ (solved * scale[columns])[folds][..., None])[..., 0]
+        found[:] = np.square(right - predicted).sum(axis=1)
+    return errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimator:
+    """Start, parameters and settings of the fits."""
+
+    start: State  # frames and targets in closed form, nominal geometry
+    placed: IntArray  # identifiable frame and target parameters
+    free: IntArray  # all identifiable parameters, without joint terms
+    candidates: JointTerms
+    groups: tuple[tuple[int, ...], ...]  # candidates that enter together
+    config: CalibrationConfig
+
+    def nominal(self, problem: Problem) -> Fit:
+        """Fit frames and targets to the nominal geometry."""
+        return fit(problem, self.start, self.placed, loss=self.config.loss)
+
+    def geometric(self, problem: Problem, nominal: Fit) -> Fit:
+        """Fit geometry, frames and targets."""
+        return self._fit(problem, nominal.state, self.free)
+
+    def _fit(self, problem: Problem, start: State, free: IntArray) -> Fit:
+        return fit(problem, start, free, loss=self.config.loss, prior=self.config.prior)
+
+    def least_norm(self, problem: Problem, nominal: Fit) -> Fit:
+        """Return the geometry nearest to the nominal one of all that explain too few measurements."""
+        prior = self.config.prior
+        return fit(problem, nominal.state, self.free, loss='linear', prior=prior, least_norm=True)
+
+    def averaged(self, problem: Problem, nominal: Fit) -> Fit:
+        """Return the average of the geometries that are each nearest to the nominal and explain one measurement.
+
+        Frames and targets, which one measurement cannot show, are those of the nominal geometry there, and fitted to
+        the average.
+        """
+        geometry, prior = problem.blocks[2], self.config.prior
+        free = self.free[(self.free >= geometry.start) & (self.free < geometry.stop)]
+        alone = [
+            fit(problem.subset(np.array([k])), nominal.state, free, loss='linear', prior=prior, least_norm=True)
+            for k in range(len(problem))
+        ]
+        mean = np.mean([each.state.geometry for each in alone], axis=0)
+        return fit(problem, replace(nominal.state, geometry=mean), self.placed, loss='linear')
+
+    def with_terms(self, problem: Problem, geometric: Fit) -> tuple[Problem, Fit]:
+        """Add the joint terms that lower the cross-validated error, and fit all again."""
+        if not self.groups:
+            return problem, geometric
+        rng = np.random.default_rng(1)
+        count = min(_SELECTION_FOLDS, len(problem))
+        blocks = np.arange(len(problem)) * count // len(problem)
+        splits = [folds_of(problem.q, problem.set_index, count, rng), blocks]
+        chosen = select_terms(problem.with_terms(self.candidates), geometric, self.groups, splits)
+        if not chosen:
+            return problem, geometric
+        extended = problem.with_terms(self.candidates.selected(chosen))
+        start = replace(geometric.state, coefficients=np.zeros(len(chosen)))
+        jacobian = extended.linearise(start)[1] * extended.scale[:, :, None]
+        terms = extended.blocks[3]
+        free, _ = independent_columns(
+            jacobian.reshape(-1, jacobian.shape[2]), [self.free, np.arange(terms.start, terms.stop)], smallest=0.0
+        )
+        return extended, self._fit(extended, start, free)

@@ -18,11 +18,10 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.calibration.chain import KinematicChain
-from robotid_ros.calibration.estimator import Estimator
 from robotid_ros.calibration.placement import place
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.problem import Problem, State, labelled
-from robotid_ros.calibration.solver import fit
+from robotid_ros.calibration.solver import Estimator, fit
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.transforms import nearest_rotation
 
@@ -48,15 +47,14 @@ _FEWEST = 4  # poses of a set in the other folds, without which its measurements
 def check_nominal_fit(problem: Problem, *, error: float, known_frame: bool) -> str | None:
     """Name the mistake where the best fit of the nominal geometry is far off, or warn where none explains it.
 
-    ``error`` is the median distance of the best fit of frames and targets to the nominal geometry [m].
-
-    Raises
-    ------
-    CalibrationError
-        If a simple mistake explains the misfit: wrong units, a mirrored frame, a joint's sign, a
-        zero position off by a quarter turn, a coupled joint.
+    ``error`` is the median distance of the best fit of frames and targets to the nominal geometry [m]. A
+    CalibrationError tells a mistake that explains it: wrong units, a mirrored frame, a joint's sign, a zero position
+    off by a quarter turn, a coupled joint.
     """
-    chain, measured = problem.chain, _some_of(problem)
+    chain = problem.chain
+    measured = problem.subset(np.sort(np.random.default_rng(0).permutation(len(problem))[:_ENOUGH]))
+    sets, points = (np.unique(x, return_inverse=True)[1].ravel() for x in (measured.set_index, measured.point_index))
+    measured = replace(measured, set_index=sets, point_index=points)
     size = _spread(chain, measured.q)
     if error <= _SUSPICIOUS * size:
         return None
@@ -72,12 +70,9 @@ def check_nominal_fit(problem: Problem, *, error: float, known_frame: bool) -> s
 
 
 def check_fit(chain: KinematicChain, q: Array, error: float) -> None:
-    """Refuse a calibrated geometry that does not fit.
+    """Raise a CalibrationError if a calibrated geometry misses by more than a few per cent of the measured volume.
 
-    Raises
-    ------
-    CalibrationError
-        If the median distance ``error`` [m] is more than a few per cent of the measured volume.
+    ``error`` is the median distance [m].
     """
     size = _spread(chain, q)
     if error > 0.5 * _SUSPICIOUS * size:
@@ -88,16 +83,11 @@ def check_fit(chain: KinematicChain, q: Array, error: float) -> None:
 
 
 def check_held_out(chain: KinematicChain, q: Array, fitted: Array, residual: Array) -> None:
-    """Refuse held-out measurements that do not belong to those calibrated from.
+    """Refuse held-out measurements that do not belong to those calibrated from, by a CalibrationError.
 
-    ``q``, shape (N, n), and ``fitted``, shape (N, 3 or 6), are of the measurements calibrated from: joint coordinates
-    and residuals with the nominal geometry. ``residual``, shape (M, 3 or 6), are those of the held-out measurements.
-
-    Raises
-    ------
-    CalibrationError
-        If the median distance is more than a few per cent of the measured volume and three times
-        that of the measurements calibrated from.
+    That is where their median distance is more than a few per cent of the measured volume and three times that of the
+    measurements calibrated from, of which ``q``, shape (N, n), and ``fitted``, shape (N, 3 or 6), are joint coordinates
+    and residuals with the nominal geometry; ``residual``, shape (M, 3 or 6), are those of the held-out ones.
     """
     usual, error = (float(np.median(np.linalg.norm(r[:, :3], axis=1))) for r in (fitted, residual))
     if error > max(_SUSPICIOUS * _spread(chain, q), 3.0 * usual):
@@ -108,13 +98,6 @@ def check_held_out(chain: KinematicChain, q: Array, fitted: Array, residual: Arr
         )
 
 
-def _some_of(problem: Problem) -> Problem:
-    """Return a random part of the measurements, with the sets and targets that are left numbered anew."""
-    part = problem.subset(np.sort(np.random.default_rng(0).permutation(len(problem))[:_ENOUGH]))
-    sets, points = (np.unique(x, return_inverse=True)[1].ravel() for x in (part.set_index, part.point_index))
-    return replace(part, set_index=sets, point_index=points)
-
-
 def _spread(chain: KinematicChain, q: Array) -> float:
     """Return the root mean square distance of the tip from its mean [m]."""
     tip = chain.evaluate(chain.nominal, q).position
@@ -123,12 +106,8 @@ def _spread(chain: KinematicChain, q: Array) -> float:
 
 def _misfit(measured: Problem) -> tuple[float, float]:
     """Return the median distance of the best fit over the spread of the poses, and the distance [m]."""
-    chain = measured.chain
-    pose = chain.evaluate(chain.nominal, measured.q)
-    placement = place(
-        measured.position, pose.rotation, pose.position, measured.set_index, measured.point_index, subsets=8
-    )
-    return placement.error / max(_spread(chain, measured.q), 1e-9), placement.error
+    error = place(measured, measured.chain.nominal, subsets=8).error
+    return error / max(_spread(measured.chain, measured.q), 1e-9), error
 
 
 def _simple_mistakes(measured: Problem, known_frame: bool) -> Iterator[tuple[Problem, str]]:
@@ -198,27 +177,15 @@ def _changes(chain: KinematicChain) -> list[tuple[Array, Array, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """Statistics of the distance between predicted and measured position.
+    """Statistics of the distance between predicted and measured position."""
 
-    Attributes
-    ----------
-    count : int
-        Number of measurements.
-    mean, rms, percentile_95, max : float
-        Of the distance [m].
-    axis_rms : tuple of float
-        Root mean square along x, y, z of the measurement frame [m].
-    angle_rms, angle_max : float or None
-        Of the angle between predicted and measured orientation [rad].
-    """
-
-    count: int
-    mean: float
+    count: int  # number of measurements
+    mean: float  # of the distance, as the next three [m]
     rms: float
     percentile_95: float
     max: float
-    axis_rms: tuple[float, float, float]
-    angle_rms: float | None = None
+    axis_rms: tuple[float, float, float]  # root mean square along x, y, z of the measurement frame [m]
+    angle_rms: float | None = None  # of the angle between predicted and measured orientation [rad]
     angle_max: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -251,20 +218,15 @@ def accuracy(residual: Array, oriented: BoolArray | None = None) -> Accuracy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unseen:
-    """Measured minus predicted of measurements that the prediction was not made from.
+    """Measured minus predicted of measurements that the prediction was not made from."""
 
-    Attributes
-    ----------
-    oriented : ndarray of bool, shape (N,)
-        Measurements with an orientation.
-    residual_before, residual : ndarray, shape (N, 3 or 6)
-        Of the nominal geometry with best-fit frames and targets, and of the calibrated arm [m, rad]. NaN for
-        measurements that could not be predicted.
-    """
-
-    oriented: BoolArray = field(repr=False)
+    oriented: BoolArray = field(repr=False)  # shape (N,): measurements with an orientation
+    # shape (N, 3 or 6): of the nominal geometry with best-fit frames and targets, and of the calibrated arm [m, rad].
+    # NaN for measurements that could not be predicted.
     residual_before: Array = field(repr=False)
     residual: Array = field(repr=False)
+    # frames and targets that the calibration did not have, and that were therefore fitted to these measurements
+    fitted: tuple[str, ...] = ()
 
     @property
     def before(self) -> Accuracy:
@@ -284,34 +246,12 @@ class Unseen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldOut(Unseen):
-    """Of measurements kept apart.
-
-    Attributes
-    ----------
-    fitted : tuple of str
-        Frames and targets that the calibration did not have, and that were therefore fitted to
-        these measurements.
-    """
-
-    fitted: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CrossValidation(Unseen):
-    """Of every measurement, by a fit to the other folds, joint terms, where there are any, chosen anew in each.
-
-    Attributes
-    ----------
-    folds : int
-    good : ndarray of bool, shape (N,)
-        Measurements that are no outliers of the fit to all.
-    residual_geometric : ndarray, shape (N, 3 or 6)
-        Of the calibrated geometry without joint terms [m, rad].
-    """
+    """Of every measurement, by a fit to the other folds, joint terms, where there are any, chosen anew in each."""
 
     folds: int
-    good: BoolArray = field(repr=False)
+    good: BoolArray = field(repr=False)  # shape (N,): measurements that are no outliers of the fit to all
+    # shape (N, 3 or 6): of the calibrated geometry without joint terms [m, rad]
     residual_geometric: Array = field(repr=False)
 
     @property
@@ -340,7 +280,11 @@ def cross_validate(
     count = int(folds.max()) + 1
     residuals = np.full((3, len(problem), problem.width), np.nan)
     for fold in range(count):
-        train, test = folds != fold, _predictable(problem, folds, fold)
+        train = folds != fold
+        sets = np.bincount(problem.set_index[train], minlength=len(problem.set_names))
+        targets = np.bincount(problem.point_index[train], minlength=len(problem.point_names))
+        # those whose set and target are among the other folds
+        test = ~train & (sets[problem.set_index] >= _FEWEST) & (targets[problem.point_index] >= 1)
         if np.count_nonzero(problem.scale[train]) <= len(estimator.free) + 3 or count < 2:
             return None
         part, kept = problem.subset(train), problem.subset(test)
@@ -363,18 +307,9 @@ def cross_validate(
     )
 
 
-def _predictable(problem: Problem, folds: IntArray, fold: int) -> BoolArray:
-    """Return the measurements of a fold whose set and target are among the other folds."""
-    train = folds != fold
-    sets = np.bincount(problem.set_index[train], minlength=len(problem.set_names))
-    targets = np.bincount(problem.point_index[train], minlength=len(problem.point_names))
-    result: BoolArray = ~train & (sets[problem.set_index] >= _FEWEST) & (targets[problem.point_index] >= 1)
-    return result
-
-
 def evaluate_held_out(
     points: MeasuredPoints, problem: Problem, state: State, nominal: State, unknown: IntArray
-) -> HeldOut:
+) -> Unseen:
     """Evaluate measurements that were kept apart.
 
     ``problem`` and ``state`` are those of the calibration, with the joint terms in use; ``nominal`` is the nominal
@@ -391,7 +326,7 @@ def evaluate_held_out(
         known = replace(known, coefficients=known.coefficients if terms is problem.terms else np.zeros(0))
         complete, fitted = _completed(kept, known, unknown)
         residuals.append(kept.residual(complete))
-    return HeldOut(
+    return Unseen(
         oriented=points.has_orientation, residual_before=residuals[0], residual=residuals[1], fitted=tuple(fitted)
     )
 
@@ -404,22 +339,16 @@ def _completed(problem: Problem, known: State, unknown: IntArray) -> tuple[State
         return known, []
     frames = np.concatenate([known.frames, np.tile(np.eye(4), (len(new_sets), 1, 1))])
     tools = np.concatenate([known.tools, np.tile(np.eye(4), (len(new_targets), 1, 1))])
-    pose = problem.chain.evaluate(known.geometry, problem.q)
     rows = np.isin(problem.set_index, new_sets)
     if rows.any() and (unknown < 6).any():
-        placed = place(
-            problem.position[rows],
-            pose.rotation[rows],
-            pose.position[rows],
-            np.unique(problem.set_index[rows], return_inverse=True)[1].ravel(),
-            problem.point_index[rows],
-            targets=tools[:, :3, 3] if len(new_targets) == 0 else None,
-        )
-        frames[new_sets] = placed.frames
+        part = problem.subset(rows)
+        part = replace(part, set_index=np.unique(part.set_index, return_inverse=True)[1].ravel())
+        frames[new_sets] = place(
+            part, known.geometry, targets=tools[:, :3, 3] if len(new_targets) == 0 else None
+        ).frames
     state = State(frames=frames, tools=tools, geometry=known.geometry, coefficients=known.coefficients)
     if problem.rotation is not None:
-        rotations = mean_tool_rotations(problem, frames, pose.rotation)
-        tools[new_targets, :3, :3] = rotations[new_targets]
+        tools[new_targets, :3, :3] = mean_tool_rotations(problem, frames, known.geometry)[new_targets]
     columns = [6 * s + k for s in new_sets for k in unknown if k < 6]
     columns += [6 * len(frames) + 6 * t + k - 6 for t in new_targets for k in unknown if k >= 6]
     result = fit(problem, state, np.array(columns, dtype=np.int64))
@@ -428,15 +357,12 @@ def _completed(problem: Problem, known: State, unknown: IntArray) -> tuple[State
     return result.state, names
 
 
-def mean_tool_rotations(problem: Problem, frames: Array, tip_rotation: Array) -> Array:
-    """Return the mean orientation of every target in the tip frame, shape (K, 3, 3).
-
-    ``frames`` have the shape (S, 4, 4), the tip's rotations in the base frame (N, 3, 3).
-    """
+def mean_tool_rotations(problem: Problem, frames: Array, geometry: Array) -> Array:
+    """Return the mean orientation of every target in the tip frame, shape (K, 3, 3); ``frames`` is (S, 4, 4)."""
     result = np.tile(np.eye(3), (len(problem.point_names), 1, 1))
     if problem.rotation is None:
         return result
-    tips = frames[problem.set_index, :3, :3] @ tip_rotation
+    tips = frames[problem.set_index, :3, :3] @ problem.chain.evaluate(geometry, problem.q).rotation
     relative = np.swapaxes(tips, 1, 2) @ problem.rotation
     for k in range(len(result)):
         rows = problem.oriented & (problem.point_index == k)

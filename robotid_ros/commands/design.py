@@ -48,6 +48,7 @@ def _run(options: argparse.Namespace) -> int:
     if not 1.0 <= options.rate <= 1e5:
         raise DataError(f'--rate: expected 1 to 100000 Hz, got {options.rate:g}')
     with engine(options.dask), progress_bar('design') as progress:
+        progress(0.0, f'prepare the equations of {model.n} joints, which many joints make long')
         design = stoppable_design(model, settings, progress=progress)
     save_excitation(design, options.out)
     print(design.summary())

@@ -10,6 +10,7 @@
 """What is shown on a terminal: tables, and the progress of what takes longer than two seconds."""
 
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from robotid_ros.report.subject import parameters_of
 
 PATIENCE = 2.0  # seconds before a bar appears
 INTERVAL = 0.1  # seconds between two drawings
+SILENCE = 10.0  # seconds until a line says what takes long, and twice as many until the next
 WIDTH = 28
 
 
@@ -111,7 +113,8 @@ def parameter_table(result: IdentificationResult) -> str:
 def progress_bar(title: str, *, plain: bool = False) -> Iterator[Progress]:
     """Yield a callback that draws a bar on a terminal, and a line per tenth elsewhere or where it is to be plain.
 
-    It writes to standard error; the title stands before the bar.
+    It writes to standard error; the title stands before the bar. What it was told last is said again while it hears
+    nothing.
     """
     out = sys.stderr
     terminal = out.isatty() and not plain
@@ -119,9 +122,19 @@ def progress_bar(title: str, *, plain: bool = False) -> Iterator[Progress]:
     drawn = 0.0
     tenth = -1
     shown = False
+    last, over = (0.0, 'prepare'), threading.Event()
+
+    def remind() -> None:
+        wait = SILENCE
+        while not over.wait(wait):
+            wait *= 2.0
+            start = '\r\033[K' if terminal else ''
+            out.write(f'{start}{title}: after {time.monotonic() - begun:.0f} s at {100 * last[0]:.0f} %, {last[1]}\n')
+            out.flush()
 
     def report(fraction: float, message: str) -> None:
-        nonlocal drawn, tenth, shown
+        nonlocal drawn, tenth, shown, last
+        last = (min(max(fraction, 0.0), 1.0), message)
         now = time.monotonic()
         fraction = min(max(fraction, 0.0), 1.0)
         if now - begun < PATIENCE:
@@ -137,9 +150,13 @@ def progress_bar(title: str, *, plain: bool = False) -> Iterator[Progress]:
             out.write(f'{title}: {100 * fraction:.0f} % {message}\n')
             out.flush()
 
+    reminder = threading.Thread(target=remind, daemon=True)
+    reminder.start()
     try:
         yield report
     finally:
+        over.set()
+        reminder.join()
         if shown:
             out.write('\r\033[K')
             out.flush()

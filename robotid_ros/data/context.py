@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from robotid_ros import __version__
-from robotid_ros.data.bag import DESCRIPTION, STRING, Bag, is_bag
+from robotid_ros.data.bag import DESCRIPTION, FIRST, STRING, Bag, opened
 from robotid_ros.data.messages import CdrReader, JointStateDecoder
 from robotid_ros.data.reference import PeriodicReference, decode_reference
 from robotid_ros.data.storage import stored_context
@@ -83,35 +83,34 @@ def message_text(schema: str, content: Mapping[str, Any]) -> str:
     return str(yaml.safe_dump({**head, **content}, sort_keys=False, default_flow_style=None, width=110))
 
 
-def read_context(path: str | Path, topic: str | None = None, joints: Collection[str] = ()) -> Context:
+def read_context(path: str | Path | Bag, topic: str | None = None, joints: Collection[str] = ()) -> Context:
     """Return what a recording or a dataset says about itself.
 
     Of several arms in a bag, the one in the namespace of the joint states ``topic`` counts, or of those that
     :meth:`Bag.choose` finds for the ``joints``. Raises a DataError where the file cannot be read, or says something
     that cannot be understood.
     """
-    if not is_bag(path):
-        return _of_file(Path(path))
-    bag = Bag.open(path)
+    bag = opened(path)
+    if isinstance(bag, Path):
+        return _of_file(bag)
     states = bag.choose(topic, joints=joints)
-    found = {part: bag.beside(states, part, STRING) for part in (DESCRIPTION, *SCHEMAS)}
-    announced = bag.reference_topic(states)
-    firsts = bag.firsts({*found.values(), announced, states} - {''})
     values: dict[str, Any] = {}
-    for part, name in found.items():
-        if name in firsts:
-            values[part] = _text(firsts[name].messages()[0], f'{path}: {name}')
+    topics = {'joint_states': states}
+    for part in (DESCRIPTION, *SCHEMAS):
+        name = bag.beside(states, part, STRING)
+        for message in bag.first(name):
+            topics[part], values[part] = name, _text(message, f'{bag.path}: {name}')
             if part in SCHEMAS:
-                values[part] = _content(values[part], SCHEMAS[part], f'{path}: {name}')
+                values[part] = _content(values[part], SCHEMAS[part], f'{bag.path}: {name}')
     decoder = JointStateDecoder()
-    if states in firsts:
-        decoder.decode_block(firsts[states].payload, firsts[states].lengths)
+    decoder.decode(bag.first(states, FIRST))
+    announced = bag.first(bag.reference_topic(states))
     return Context(
         description=values.get(DESCRIPTION, ''),
         robot=values.get('robot_configuration', {}),
         plan=values.get('plan', {}),
-        topics={'joint_states': states, **{part: found[part] for part in values}},
-        reference=decode_reference(firsts[announced].messages()[0]) if announced in firsts else None,
+        topics=topics,
+        reference=decode_reference(announced[0]) if announced else None,
         joints=decoder.joints,
     )
 

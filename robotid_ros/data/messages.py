@@ -86,13 +86,6 @@ class MessageChunk:
             publisher=np.zeros(count, dtype=np.int64) if publisher is None else np.array(publisher, dtype=np.int64),
         )
 
-    @classmethod
-    def joined(cls, chunks: Sequence['MessageChunk']) -> 'MessageChunk':
-        """Return the messages of several chunks as one."""
-        if len(chunks) == 1:
-            return chunks[0]
-        return cls(**{name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in cls.__slots__})
-
     def __len__(self) -> int:
         return len(self.lengths)
 
@@ -124,6 +117,7 @@ class LossCounter:
         return lost
 
 
+LARGEST = 1 << 20  # [bytes] of a joint state, of any arm's some kB
 HEADER = 4  # encapsulation bytes; alignment is relative to their end
 ByteArray = NDArray[np.uint8]
 FIELDS = ('position', 'velocity', 'effort')
@@ -324,7 +318,7 @@ class JointStateDecoder:
         reason = np.full(count, UNDECODABLE, dtype=np.uint8)
         order = np.full(count, -1)
         starts = np.cumsum(lengths) - lengths
-        for length in np.unique(lengths):
+        for length in np.unique(lengths[lengths <= LARGEST]):
             chosen = np.flatnonzero(lengths == length)
             if len(chosen) == count:
                 rows = payload.reshape(count, length)

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from robotid_ros import __version__
-from robotid_ros.arrays import Array, IntArray, given_away
+from robotid_ros.arrays import LARGEST, Array, IntArray, given_away
+from robotid_ros.data.bag import opened
 from robotid_ros.data.context import Context, read_context
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.messages import FAULTS
@@ -175,6 +176,7 @@ def _screened(
     joints = recording.joint_names
     torque, meaning = measured_torque(recording, settings)
     values = np.concatenate([recording.position, torque], axis=1)
+    values[~(np.abs(values) < LARGEST)] = np.nan
     screen = SampleScreen(channels=channel_names(joints, ('position', 'torque')))
     # Stamps from 1 ns: zero means "none", and a recording may count from its first sample.
     possible = np.abs(recording.time) < _LATEST
@@ -270,16 +272,17 @@ def process_file(
     """
     settings = settings or ProcessingSettings()
     why_not = ''
+    bag = opened(path)
     if settings.average:
         try:
-            dataset = average_bag(path, settings, topic, progress)
+            dataset = average_bag(bag, settings, topic, progress)
         except NoUsablePeriodError as cause:
             dataset, why_not = None, f'does not follow its reference: {cause}'
         if dataset is not None:
             effort = tuple(settings.effort.get(joint, 'unknown') for joint in dataset.joint_names)
-            dataset = replace(dataset, context=read_context(path, topic, settings.joints).to_dict(), effort=effort)
+            dataset = replace(dataset, context=read_context(bag, topic, settings.joints).to_dict(), effort=effort)
             return dataset, summarize(dataset)
-    dataset = process_recording(read_recording(path, topic, settings.joints or None), settings)
+    dataset = process_recording(read_recording(bag, topic, settings.joints or None), settings)
     if why_not:
         dataset = replace(dataset, provenance={**dataset.provenance, 'not_averaged': why_not})
     return dataset, summarize(dataset)

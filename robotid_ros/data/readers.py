@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robotid_ros.data.bag import is_bag, is_bag_folder, read_bag
+from robotid_ros.data.bag import Bag, is_bag_folder, opened, read_bag
 from robotid_ros.data.context import read_context
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.storage import load_recording
@@ -105,13 +105,13 @@ def _layout(names: tuple[str, ...], path: Path) -> dict[str, Sequence[str | None
     return layout
 
 
-def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
+def read_recording(path: str | Path | Bag, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
     """Read a recording: CSV, npz, or a bag, such as the recorder node writes.
 
     Parameters
     ----------
     path : str or Path
-        ``*.csv``; ``*.npz``; a rosbag2 folder, its ``metadata.yaml``, ``*.db3`` or ``*.mcap``.
+        ``*.csv``; ``*.npz``; a rosbag2 folder, its ``metadata.yaml``, ``*.db3`` or ``*.mcap``; or a bag that is open.
     topic : str, optional
         Which topic of a bag.
     joints : sequence of str, optional
@@ -135,14 +135,13 @@ def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[
     >>> recording.joint_names, recording.rate  # doctest: +SKIP
     (('shoulder', 'elbow'), 1000.0)
     """
-    path = Path(path)
-    with refusing(str(path), DataError):
+    with refusing(str(path.path if isinstance(path, Bag) else path), DataError):
+        path = opened(path)
+        if isinstance(path, Bag):
+            context = read_context(path, topic, joints or ())
+            return replace(read_bag(path, context.topics['joint_states'], joints), context=context.to_dict())
         if not path.exists():
             raise DataError(f'{path} does not exist')
-        if path.is_dir() and (path / 'messages.log').is_file():
-            raise DataError(f'{path}: recorded before recordings were bags; process it with the version that wrote it')
-        if is_bag(path):
-            return replace(read_bag(path, topic, joints), context=read_context(path, topic, joints or ()).to_dict())
         if topic is not None:
             raise DataError(f"{path} has no topics; leave the topic '{topic}' out")
         if path.suffix == '.npz':

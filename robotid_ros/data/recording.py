@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, freeze_fields, require_names
+from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, require_names
 from robotid_ros.errors import DataError
 
 _SIGNALS = ('position', 'velocity', 'acceleration', 'effort', 'current')
@@ -96,6 +96,23 @@ class Recording:
         cut = {name: value[start:stop] for name, value in columns.items() if value is not None}
         span = [int(start), int(min(stop, len(self.time)))]
         return replace(self, **cut, provenance={**self.provenance, 'samples': span})
+
+    def at(self, stamps: IntArray) -> 'tuple[BoolArray, Recording]':
+        """Return which of some stamps [ns], increasing, are within the recording, and its motion there.
+
+        Positions and velocities are interpolated by cubic splines; efforts are left out.
+        """
+        from scipy.interpolate import CubicSpline  # not at the top: see robotid_ros.signals.filtering
+
+        order, first = np.unique(self.time, return_index=True)
+        time = 1e-9 * (stamps - self.origin)
+        inside = (time >= order[0]) & (time <= order[-1])
+        names = [name for name in ('position', 'velocity') if getattr(self, name) is not None]
+        if not inside.any() or len(order) < 2:
+            return np.zeros(len(stamps), dtype=bool), self.slice(0, 0)
+        there = {name: CubicSpline(order, getattr(self, name)[first])(time[inside]) for name in names}
+        others = dict.fromkeys(('acceleration', 'effort', 'current', 'arrival'))
+        return inside, replace(self, time=time[inside], **there, **others)
 
     @property
     def rate(self) -> float:

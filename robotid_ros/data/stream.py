@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from robotid_ros import __version__
-from robotid_ros.arrays import Array, IntArray, require_names
-from robotid_ros.data.bag import Bag, is_bag
+from robotid_ros.arrays import LARGEST, Array, IntArray, require_names
+from robotid_ros.data.bag import Bag, opened
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.messages import COMPLETE, JointStateDecoder, LossCounter, MessageChunk
 from robotid_ros.data.reference import PeriodicReference, decode_reference
@@ -97,6 +97,7 @@ class StreamProcessor:
         without = np.asarray(np.isnan(batch.effort[complete]).all(axis=1))
         self._without_effort += int(without.sum())
         values = np.concatenate([position, effort * self._factors], axis=1)
+        values[~(np.abs(values) < LARGEST)] = np.nan
         stamp = self._late.correct(batch.stamp[complete], batch.position[complete], batch.velocity[complete])
         # A missing effort has a count of its own and does not count as a value that is not finite.
         judged = np.where(without[:, None] & (np.arange(values.shape[1]) >= position.shape[1]), 0.0, values)
@@ -203,7 +204,7 @@ class StreamProcessor:
 
 
 def average_bag(
-    path: str | Path, settings: ProcessingSettings, topic: str | None = None, progress: Progress | None = None
+    path: str | Path | Bag, settings: ProcessingSettings, topic: str | None = None, progress: Progress | None = None
 ) -> Dataset | None:
     """Average the periods of a bag with a reference from disk, a piece at a time; None of any other file.
 
@@ -211,27 +212,25 @@ def average_bag(
     start of the settings are used where given, otherwise those of the recorded reference. Raises a DataError if no
     period is usable.
     """
-    if not is_bag(path):
+    bag = opened(path)
+    if isinstance(bag, Path):
         return None
-    bag = Bag.open(path)
     topic = bag.choose(topic, joints=settings.joints)
     announced = bag.reference_topic(topic)
     if not announced:
         return None
     processor: StreamProcessor | None = None
     running = False
-    for chunks in bag.messages({topic, announced}, progress, alone=announced):
-        references = chunks[announced].messages() if announced in chunks else []
-        decoded = [_adapted(decode_reference(message), settings) for message in references]
-        started = [reference for reference in decoded if reference is not None]
-        if started:
-            if processor is None:
-                processor = StreamProcessor(settings.joints, settings)
-            processor.follow(started[-1])
-            running = True
-        if processor is not None and running and topic in chunks:
-            processor.take(chunks[topic])
-        running = running and not (decoded and decoded[-1] is None)
+    for name, chunk in bag.messages({topic, announced}, progress):
+        if name == announced:
+            for message in chunk.messages():
+                reference = _adapted(decode_reference(message), settings)
+                running = reference is not None
+                if reference is not None:
+                    processor = processor or StreamProcessor(settings.joints, settings)
+                    processor.follow(reference)
+        elif processor is not None and running:
+            processor.take(chunk)
     if processor is None:
         return None
     return processor.finish({'recording': bag.provenance(topic), 'version': __version__})

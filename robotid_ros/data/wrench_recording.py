@@ -18,9 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
-from robotid_ros.data.bag import Bag, is_bag, read_bag
+from robotid_ros.data.bag import Bag, opened, read_bag
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.processing import process_recording
 from robotid_ros.data.recording import Recording
@@ -55,10 +54,8 @@ def read_wrench(
     DataError
         If it cannot be read, or an axis or a joint is not in it.
     """
-    path = Path(path)
-    if not path.exists():
-        raise DataError(f'{path} does not exist')
-    recording = _from_bag(path, tuple(joints), topic) if is_bag(path) else _from_csv(path, tuple(joints))
+    bag, path = opened(path), Path(path)
+    recording = _from_bag(bag, tuple(joints), topic) if isinstance(bag, Bag) else _from_csv(path, tuple(joints))
     settings = ProcessingSettings(
         joints=recording.joint_names,
         effort=dict.fromkeys(recording.joint_names, 'torque'),
@@ -88,18 +85,13 @@ def _from_csv(path: Path, joints: tuple[str, ...]) -> Recording:
     return _combined(joints, arrays['time'][:, 0], arrays['q'], arrays['wrench'], provenance=provenance)
 
 
-def _from_bag(path: Path, joints: tuple[str, ...], topic: str | None) -> Recording:
-    moving = read_bag(path, joints=joints)
-    bag = Bag.open(path)
-    chosen = bag.choose(topic, WRENCH, '; set wrench_topic of the recorder')
-    stamps, values = bag.numbers(chosen)
-    time = 1e-9 * (stamps - moving.origin)
-    inside = (time >= moving.time[0]) & (time <= moving.time[-1])
-    if inside.sum() < 32:
+def _from_bag(bag: Bag, joints: tuple[str, ...], topic: str | None) -> Recording:
+    moving = read_bag(bag, joints=joints)
+    stamps, values = bag.numbers(bag.choose(topic, WRENCH, '; set wrench_topic of the recorder'))
+    inside, there = moving.at(stamps)
+    if len(there) < 32:
         raise DataError(
-            f'{path}: expected at least 32 wrenches while there are joint states, got {int(inside.sum())}; are their '
+            f'{bag.path}: expected at least 32 wrenches while there are joint states, got {len(there)}; are their '
             'stamps of the same clock?'
         )
-    order, first = np.unique(moving.time, return_index=True)
-    q = CubicSpline(order, moving.position[first])(time[inside])
-    return _combined(joints, time[inside], q, values[inside], provenance=moving.provenance)
+    return _combined(joints, there.time, there.position, values[inside], provenance=moving.provenance)

@@ -10,8 +10,7 @@
 """Dynamics of serial arms: inverse dynamics, regressors, base parameters, generated minimal models."""
 
 from robotid_ros.dynamics.base_parameter_set import DATA_TOLERANCE, BaseParameters, base_parameters
-from robotid_ros.dynamics.codegen.minimal_generation import minimal_model
-from robotid_ros.dynamics.codegen.minimal_model import MinimalModel
+from robotid_ros.dynamics.codegen.minimal_model import MinimalModel, minimal_model
 from robotid_ros.dynamics.newton_euler import inverse_dynamics
 from robotid_ros.dynamics.standard_regressor import (
     column_names,

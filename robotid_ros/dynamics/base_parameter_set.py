@@ -16,14 +16,14 @@ beta = delta_b + Kd delta_d.
 """
 
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import scipy.linalg
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.dynamics.chain import checked_samples, sample_motion
-from robotid_ros.dynamics.codegen.cache import content_key
-from robotid_ros.dynamics.codegen.kernel import KernelStore
+from robotid_ros.dynamics.codegen.kernel import KernelStore, content_key
 from robotid_ros.dynamics.codegen.symbolic_regressor import regressor_gradient_function
 from robotid_ros.dynamics.newton_euler import single_regressor
 from robotid_ros.dynamics.standard_regressor import (
@@ -74,10 +74,10 @@ class BaseParameters:
     """
 
     model: RobotModel
-    rotor_inertia: bool
-    viscous: bool
-    coulomb: bool
-    offset: bool
+    rotor_inertia: bool = False
+    viscous: bool = False
+    coulomb: bool = False
+    offset: bool = False
     independent: IntArray
     map: Array
     columns: tuple[str, ...]
@@ -115,23 +115,8 @@ class BaseParameters:
     def regressor(self, q: Array, dq: Array, ddq: Array, *, out: Array | None = None) -> Array:
         """Return the independent columns of the regressor.
 
-        Evaluated by one compiled recursion for all arms; in numpy where there is no C compiler.
-
-        Parameters
-        ----------
-        q, dq, ddq : ndarray, shape (N, n)
-            Joint positions, velocities and accelerations [rad, rad/s, rad/s^2].
-        out : ndarray, shape (N, n, b), optional
-            Where to write the result.
-
-        Returns
-        -------
-        ndarray, shape (N, n, b)
-
-        Raises
-        ------
-        DataError
-            If the shapes do not fit the model.
+        Evaluated by one compiled recursion for all arms, in numpy where there is no C compiler. Arguments and errors
+        are those of :func:`full_regressor`, the result has the shape (N, n, b).
         """
         single = self._kernels.single
         made = None if single is None or out is not None else single(q, dq, ddq)
@@ -149,23 +134,8 @@ class BaseParameters:
 
         With s = sum_ij weights_ij Y_ij: the derivatives of s by q, dq and ddq, exact, by reverse accumulation.
         For a scalar f of all regressors, pass the weights df/dY. The sign in a Coulomb column counts
-        as constant.
-
-        Parameters
-        ----------
-        q, dq, ddq : ndarray, shape (N, n)
-        weights : ndarray, shape (N, n, b)
-        compiled : bool
-            False to use the numpy kernel in any case.
-
-        Returns
-        -------
-        by_q, by_dq, by_ddq : ndarray, shape (N, n)
-
-        Raises
-        ------
-        DataError
-            If the shapes do not fit the model.
+        as constant. The weights have the shape (N, n, b), each derivative (N, n); the numpy kernel is used where there
+        is no C compiler, or ``compiled`` is false. A DataError says that the shapes do not fit the model.
         """
         samples = checked_samples(self.model, q=q, dq=dq, ddq=ddq)
         shape = (len(samples[0]), self.model.n, len(self.independent))
@@ -194,13 +164,7 @@ class BaseParameters:
         return tuple(found)
 
     def relations(self) -> tuple[str, ...]:
-        """Return the regrouping as equations, one per base parameter.
-
-        Returns
-        -------
-        tuple of str
-            For example ``'Izz1_b = Izz1 + Iyy2 + 0.4624*m3'``.
-        """
+        """Return the regrouping as equations, one per base parameter, such as 'Izz1_b = Izz1 + Iyy2 + 0.4624*m3'."""
         return tuple(
             f'{self.columns[column]}_b = {self._combination(k, limit=None, digits=10)}'
             for k, column in enumerate(self.independent)
@@ -219,26 +183,18 @@ class BaseParameters:
         return text + (' + ...' if limit is not None and len(others) > limit else '')
 
 
-def base_parameters(
-    model: RobotModel,
-    *,
-    rotor_inertia: bool = False,
-    viscous: bool = False,
-    coulomb: bool = False,
-    offset: bool = False,
-    tolerance: float = 1e-9,
-) -> BaseParameters:
+def base_parameters(model: RobotModel, *, tolerance: float = 1e-9, **columns: bool) -> BaseParameters:
     """Return the base parameters of an arm.
 
     Parameters
     ----------
     model : RobotModel
-    rotor_inertia, viscous, coulomb, offset : bool
-        Drive parameters beside the inertial ones.
     tolerance : float
         A column is dependent when its part that is independent of the columns before it is smaller
         than this part of its length. Raise it to, say, 1e-5 for descriptions whose right angles are written with
         five digits.
+    **columns : bool
+        Drive parameters beside the inertial ones: rotor_inertia, viscous, coulomb, offset.
 
     Returns
     -------
@@ -255,17 +211,16 @@ def base_parameters(
     """
     if not 0.0 < tolerance < 1.0:
         raise ModelError(f'tolerance: expected a number between 0 and 1, got {tolerance}')
-    options = Columns(rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset)
-    names = column_names(model, **options)
+    names = column_names(model, **columns)
     # A sample has a row for every joint: so many have some three rows for every column.
     motion = sample_motion(model, 2 * len(names) // model.n + 20, np.random.default_rng(0))
-    observations = observation_matrix(full_regressor(model, *motion, **options))
+    observations = observation_matrix(full_regressor(model, *motion, **cast('Columns', columns)))
     independent, never, grouping = reduced_columns(observations, tolerance)
     grouping.flags.writeable = False
     independent.flags.writeable = False
     return BaseParameters(
         model=model,
-        **options,
+        **columns,
         independent=independent,
         map=grouping,
         columns=names,

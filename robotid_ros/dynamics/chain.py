@@ -26,32 +26,15 @@ Part: TypeAlias = Literal['all', 'gravity', 'kinetic']
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """A robot's geometry in z-aligned frames.
-
-    Attributes
-    ----------
-    revolute : tuple of bool
-    rotations : ndarray, shape (n, 3, 3)
-        Constant orientation of aligned frame i at q = 0 in aligned frame i - 1.
-    offsets : ndarray, shape (n, 3)
-        Origin of frame i at q = 0 in aligned frame i - 1 [m].
-    slides : ndarray, shape (n, 3)
-        Direction along which the origin of frame i moves, in aligned frame i - 1; zero for a revolute joint.
-    to_aligned : ndarray, shape (n, 10, 10)
-        Inertial parameters in the aligned frame from those in the link frame.
-    aligned : ndarray, shape (n,), bool
-        Whether link frame and aligned frame are the same.
-    start : ndarray, shape (3,)
-        Minus the acceleration of free fall, in the base frame [m/s^2].
-    """
+    """A robot's geometry in z-aligned frames."""
 
     revolute: tuple[bool, ...]
-    rotations: Array
-    offsets: Array
-    slides: Array
-    to_aligned: Array
-    aligned: tuple[bool, ...]
-    start: Array
+    rotations: Array  # shape (n, 3, 3): constant orientation of aligned frame i at q = 0 in aligned frame i - 1
+    offsets: Array  # shape (n, 3): origin of frame i at q = 0 in aligned frame i - 1 [m]
+    slides: Array  # shape (n, 3): along which origin i moves, in aligned frame i - 1; zero for a revolute joint
+    to_aligned: Array  # shape (n, 10, 10): inertial parameters in the aligned frame from those in the link frame
+    aligned: tuple[bool, ...]  # whether link frame and aligned frame are the same
+    start: Array  # shape (3,): minus the acceleration of free fall, in the base frame [m/s^2]
 
 
 def aligned_chain(model: RobotModel) -> Chain:
@@ -83,10 +66,7 @@ def aligned_chain(model: RobotModel) -> Chain:
 def checked_samples(model: RobotModel, **arrays: Array) -> list[Array]:
     """Return the arrays as float64 after checking that each has shape (N, n) with one N.
 
-    Raises
-    ------
-    DataError
-        Naming the array whose shape does not fit.
+    Raises a DataError naming the array whose shape does not fit.
     """
     checked = [np.asarray(value, dtype=np.float64) for value in arrays.values()]
     for name, value in zip(arrays, checked, strict=True):
@@ -101,10 +81,8 @@ def checked_samples(model: RobotModel, **arrays: Array) -> list[Array]:
 def checked_output(out: Array | None, shape: tuple[int, ...], given: Sequence[Array]) -> Array:
     """Return the array to write a result to: a new one, or the caller's.
 
-    Raises
-    ------
-    DataError
-        If the caller's is not a writeable C-contiguous float64 array of this shape, or shares memory with an input.
+    Raises a DataError if the caller's is not a writeable C-contiguous float64 array of this shape, or shares memory
+    with an input.
     """
     if out is None:
         return np.empty(shape)
@@ -129,10 +107,7 @@ def checked_output(out: Array | None, shape: tuple[int, ...], given: Sequence[Ar
 def moving(part: Part, dq: Array, ddq: Array) -> tuple[Array, Array]:
     """Return the velocities and accelerations of a part: zero for gravity alone.
 
-    Raises
-    ------
-    DataError
-        If there is no such part.
+    Raises a DataError if there is no such part.
     """
     if part not in ('all', 'gravity', 'kinetic'):
         raise DataError(f"part: expected 'all', 'gravity' or 'kinetic', got {part!r}")

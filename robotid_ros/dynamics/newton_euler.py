@@ -25,13 +25,16 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import Part, aligned_chain, checked_output, checked_samples, moving
-from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernels
-from robotid_ros.dynamics.codegen.expression import Graph, Number
-from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock
-from robotid_ros.dynamics.codegen.kernel import NumpyKernel, Single, single_sample
-from robotid_ros.dynamics.codegen.minimal_frames import minimal_chain
-from robotid_ros.dynamics.codegen.minimal_recursion import PSEUDO_NAMES, Form, TorqueTracer, pseudo_parameter_map
-from robotid_ros.dynamics.codegen.symbolic_regressor import combined, motion_inputs, regressor_function
+from robotid_ros.dynamics.codegen.expression import Graph, GraphFunction, InputBlock, Number, combined
+from robotid_ros.dynamics.codegen.kernel import CompiledKernel, NumpyKernel, Single, compiled_kernels, single_sample
+from robotid_ros.dynamics.codegen.minimal_recursion import (
+    PSEUDO_NAMES,
+    Form,
+    TorqueTracer,
+    minimal_chain,
+    pseudo_parameter_map,
+)
+from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs, regressor_function
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import transform_inertial_parameters
 
@@ -81,6 +84,12 @@ def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = Fals
         [np.array(chain.revolute)[:, None], chain.rotations.reshape(n, 9), chain.offsets, chain.slides], axis=1
     )
     none = np.zeros(n)
+    terms = np.zeros((n, 10, 21))  # of each parameter: how many weights are not zero, then their places and values
+    for k, link in enumerate(chain.to_aligned):
+        for row, weights in zip(terms[k], link.T, strict=True):
+            places = np.flatnonzero(weights)
+            row[0] = len(places)
+            row[1 : 1 + 2 * len(places)] = np.column_stack([places, weights[places]]).ravel()
     parts = [
         [n, not np.array_equal(model.coupling, np.eye(n))],
         chain.start if falls else np.zeros(3),
@@ -90,18 +99,11 @@ def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = Fals
         model.rotor_inertia if rotor_inertia else none,
         model.damping if friction else none,
         model.friction if friction else none,
-        [_terms(weights) for link in chain.to_aligned for weights in link.T],
+        terms,
     ]
     packed = np.concatenate([np.ravel(part) for part in parts]).astype(np.float64)
     packed.flags.writeable = False
     return packed
-
-
-def _terms(weights: Array) -> Array:
-    """Return how many weights are not zero, then their places and values, in 21 numbers."""
-    places, terms = np.flatnonzero(weights), np.zeros(1 + 2 * len(weights))
-    terms[0], terms[1 : 1 + 2 * len(places)] = len(places), np.column_stack([places, weights[places]]).ravel()
-    return terms
 
 
 @lru_cache(maxsize=64)

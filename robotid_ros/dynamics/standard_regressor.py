@@ -34,8 +34,8 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import INERTIAL_NAMES
 
 
-class Columns(TypedDict):
-    """Columns beside the inertial ones; keyword arguments of several functions."""
+class Columns(TypedDict, total=False):
+    """Columns beside the inertial ones, n of each kind, in this order; keyword arguments of several functions."""
 
     rotor_inertia: bool
     viscous: bool
@@ -43,17 +43,22 @@ class Columns(TypedDict):
     offset: bool
 
 
+_SYMBOLS = {'rotor_inertia': 'Ia', 'viscous': 'Fv', 'coulomb': 'Fc', 'offset': 'offset'}
+
+
 @lru_cache(maxsize=16)
-def drive_symbols(rotor_inertia: bool, viscous: bool, coulomb: bool, offset: bool) -> tuple[str, ...]:
+def drive_symbols(**columns: bool) -> tuple[str, ...]:
     """Return the symbols of the drive parameters asked for, in their order."""
-    wanted = (('Ia', rotor_inertia), ('Fv', viscous), ('Fc', coulomb), ('offset', offset))
-    return tuple(symbol for symbol, asked in wanted if asked)
+    for name in columns:
+        if name not in _SYMBOLS:
+            raise TypeError(f"'{name}' is no kind of columns; there are: {', '.join(_SYMBOLS)}")
+    return tuple(symbol for name, symbol in _SYMBOLS.items() if columns.get(name))
 
 
 @lru_cache(maxsize=64)
-def one_sample(model: RobotModel, rotor_inertia: bool, viscous: bool, coulomb: bool, offset: bool) -> Single:
+def one_sample(model: RobotModel, **columns: bool) -> Single:
     """Return the full regressor of one sample, prepared; see :func:`single_regressor`."""
-    drives = drive_symbols(rotor_inertia, viscous, coulomb, offset)
+    drives = drive_symbols(**columns)
     return single_regressor(model, range((10 + len(drives)) * model.n), drives)
 
 
@@ -63,12 +68,9 @@ def full_regressor(
     dq: Array,
     ddq: Array,
     *,
-    rotor_inertia: bool = False,
-    viscous: bool = False,
-    coulomb: bool = False,
-    offset: bool = False,
     part: Part = 'all',
     out: Array | None = None,
+    **columns: bool,
 ) -> Array:
     """Return the regressor of the inertial parameters, link by link, and of the drive parameters asked for.
 
@@ -82,13 +84,13 @@ def full_regressor(
     model : RobotModel
     q, dq, ddq : ndarray, shape (N, n)
         Joint positions, velocities and accelerations [rad, rad/s, rad/s^2; m for prismatic joints].
-    rotor_inertia, viscous, coulomb, offset : bool
-        Which columns to append, n each, in this order.
     part : {'all', 'gravity', 'kinetic'}
         All torques, those of gravity alone, or those of motion alone.
     out : ndarray, shape (N, n, p), optional
         Where to write the result. To large batches fresh memory costs more than the computation: give the same array
         again and again, and block after block of samples.
+    **columns : bool
+        Which columns to append, n each, in this order: rotor_inertia, viscous, coulomb, offset.
 
     Returns
     -------
@@ -105,10 +107,10 @@ def full_regressor(
     Atkeson, An and Hollerbach (1986), eq. 13-16.
     """
     if part == 'all' and out is None:
-        made = one_sample(model, rotor_inertia, viscous, coulomb, offset)(q, dq, ddq)
+        made = one_sample(model, **columns)(q, dq, ddq)
         if made is not None:
             return made
-    drives = drive_symbols(rotor_inertia, viscous, coulomb, offset)
+    drives = drive_symbols(**columns)
     wanted = range((10 + len(drives)) * model.n)
     return regressor_columns(model, q, dq, ddq, wanted, drives=drives, part=part, out=out)
 
@@ -126,22 +128,9 @@ def regressor_columns(
 ) -> Array:
     """Return some columns of the full regressor; the others are not computed.
 
-    Evaluated by one compiled recursion for all arms, in numpy where there is no C compiler.
-
-    Parameters
-    ----------
-    model, q, dq, ddq, part
-        As in :func:`full_regressor`.
-    columns : range, or tuple of int
-        Ascending, among the 10 n inertial columns and n for each drive symbol.
-    drives : tuple of {'Ia', 'Fv', 'Fc', 'offset'}
-        See :func:`drive_symbols`.
-    out : ndarray, shape (N, n, len(columns)), optional
-        Where to write the result; contiguous.
-
-    Returns
-    -------
-    ndarray, shape (N, n, len(columns))
+    Evaluated by one compiled recursion for all arms, in numpy where there is no C compiler. The columns ascend, among
+    the 10 n inertial ones and n for each drive symbol, see :func:`drive_symbols`; the other arguments are those of
+    :func:`full_regressor`.
     """
     q, dq, ddq = checked_samples(model, q=q, dq=dq, ddq=ddq)
     result = checked_output(out, (len(q), model.n, len(columns)), (q, dq, ddq))
@@ -159,47 +148,20 @@ def regressor_columns(
     return result
 
 
-def column_names(
-    model: RobotModel,
-    *,
-    rotor_inertia: bool = False,
-    viscous: bool = False,
-    coulomb: bool = False,
-    offset: bool = False,
-) -> tuple[str, ...]:
+def column_names(model: RobotModel, **columns: bool) -> tuple[str, ...]:
     """Return the names of the full regressor's columns: Ixx1 ... m1, Ixx2 ..., Ia1 ..., Fv1 ..., Fc1 ..., offset1 ....
 
     Links and joints are counted from 1, base to tip.
     """
     names = [f'{name}{k}' for k in range(1, model.n + 1) for name in INERTIAL_NAMES]
-    symbols = drive_symbols(rotor_inertia, viscous, coulomb, offset)
+    symbols = drive_symbols(**columns)
     return (*names, *(f'{symbol}{k}' for symbol in symbols for k in range(1, model.n + 1)))
 
 
-def standard_parameters(
-    model: RobotModel,
-    *,
-    rotor_inertia: bool = False,
-    viscous: bool = False,
-    coulomb: bool = False,
-    offset: bool = False,
-) -> Array:
-    """Return the model's own parameters in the order of :func:`column_names`; its offsets are zero.
-
-    Returns
-    -------
-    ndarray, shape (p,)
-    """
-    parts = [model.inertial.ravel()]
-    for wanted, value in (
-        (rotor_inertia, model.rotor_inertia),
-        (viscous, model.damping),
-        (coulomb, model.friction),
-        (offset, np.zeros(model.n)),
-    ):
-        if wanted:
-            parts.append(value)
-    return np.concatenate(parts)
+def standard_parameters(model: RobotModel, **columns: bool) -> Array:
+    """Return the model's own parameters in the order of :func:`column_names`, shape (p,); its offsets are zero."""
+    own = {'Ia': model.rotor_inertia, 'Fv': model.damping, 'Fc': model.friction, 'offset': np.zeros(model.n)}
+    return np.concatenate([model.inertial.ravel(), *(own[symbol] for symbol in drive_symbols(**columns))])
 
 
 def observation_matrix(regressors: Array) -> Array:

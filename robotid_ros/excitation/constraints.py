@@ -7,10 +7,10 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Joint and torque limits along a motion: excesses, exact gradients and names."""
+"""Joint and torque limits along a motion: excesses, exact gradients and names; how close a trajectory comes to them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -18,8 +18,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.fourier import FourierTrajectory, trajectory_extremes
-from robotid_ros.excitation.motion import Motion, MotionGradient, RegressorOfMotion
-from robotid_ros.excitation.observation import Observation
+from robotid_ros.excitation.motion import Motion, MotionGradient, Observation, RegressorOfMotion
 from robotid_ros.model.inertia import joint_unit
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
@@ -29,26 +28,14 @@ Pullback: TypeAlias = Callable[[Array, MotionGradient], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """One bound: sign * value <= sign * bound.
+    """One bound: sign * value <= sign * bound."""
 
-    Attributes
-    ----------
-    quantity, subject, unit : str
-        'velocity', "joint 'elbow'", 'rad/s'.
-    bound : float
-        The largest value allowed (sign +1), or the smallest one (sign -1).
-    sign : float
-        +1 or -1.
-    scale : float
-        Divisor of an excess, so that excesses of different units can be compared.
-    """
-
-    quantity: str
+    quantity: str  # such as 'velocity', of "joint 'elbow'", in 'rad/s'
     subject: str
     unit: str
-    bound: float
-    sign: float
-    scale: float
+    bound: float  # the largest value allowed (sign +1), or the smallest one (sign -1)
+    sign: float  # +1 or -1
+    scale: float  # divisor of an excess, so that excesses of different units can be compared
 
     @property
     def label(self) -> str:
@@ -66,6 +53,14 @@ class Bound:
         )
 
 
+def joint_bound(model: RobotModel, j: int, quantity: str, per: str, bound: float, sign: float, scale: float) -> Bound:
+    """Return a bound of a joint's motion, whose unit is that of its position ``per`` something, or of its torque."""
+    revolute = model.joint_types[j] == 'revolute'
+    unit = ('N m' if revolute else 'N') if 'torque' in quantity else joint_unit('rad', model.joint_types[j]) + per
+    subject = f"joint '{model.joint_names[j]}'"
+    return Bound(quantity=quantity, subject=subject, unit=unit, bound=bound, sign=sign, scale=scale)
+
+
 class Constraint(Protocol):
     """Bounds on a motion that hold at every instant."""
 
@@ -77,13 +72,8 @@ class Constraint(Protocol):
     def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
         """Return the normalised excesses and their pull-back.
 
-        The excess of bound k is sign (value - bound) / scale: positive where it is broken. The
-        pull-back takes weights of the same shape and adds the gradient of their weighted sum.
-
-        Returns
-        -------
-        excess : ndarray, shape (N, m)
-        pullback : callable
+        The excess of bound k is sign (value - bound) / scale, shape (N, m): positive where it is broken. The pull-back
+        takes weights of the same shape and adds the gradient of their weighted sum.
         """
         ...
 
@@ -98,8 +88,17 @@ def excess_at_rest(
     still = np.zeros_like(poses)
     motion = Motion(model, (poses, still, still, still), regressor_of)
     parts = [np.full((len(poses), 1), -np.inf), *(constraint.evaluate(motion)[0] for constraint in constraints)]
-    worst: Array = np.hstack(parts).max(axis=1)
-    return worst
+    return np.asarray(np.hstack(parts).max(axis=1))
+
+
+def sides_of(limits: JointLimits) -> tuple[tuple[str, str, Array, Array], ...]:
+    """Return what is limited, from position to jerk, the suffix of its unit, and its lower and upper limits."""
+    return (
+        ('position', '', limits.lower, limits.upper),
+        ('velocity', '/s', -limits.velocity, limits.velocity),
+        ('acceleration', '/s^2', -limits.acceleration, limits.acceleration),
+        ('jerk', '/s^3', -limits.jerk, limits.jerk),
+    )
 
 
 class JointRanges:
@@ -107,37 +106,21 @@ class JointRanges:
 
     def __init__(self, model: RobotModel, limits: JointLimits) -> None:
         self.limits = limits
-        sides: tuple[tuple[str, str, Array, Array], ...] = (
-            ('position', '', limits.lower, limits.upper),
-            ('velocity', '/s', -limits.velocity, limits.velocity),
-            ('acceleration', '/s^2', -limits.acceleration, limits.acceleration),
-            ('jerk', '/s^3', -limits.jerk, limits.jerk),
-        )
         bounds: list[Bound] = []
-        self._columns: list[tuple[int, int]] = []
-        for order, (quantity, suffix, lower, upper) in enumerate(sides):
-            for j, name in enumerate(model.joint_names):
-                unit = joint_unit('rad', model.joint_types[j]) + suffix
-                half = (upper[j] - lower[j]) / 2.0
+        columns: list[tuple[int, int]] = []
+        for order, (quantity, suffix, lower, upper) in enumerate(sides_of(limits)):
+            for j in range(model.n):
+                half = float(upper[j] - lower[j]) / 2.0
+                scale = half if np.isfinite(half) and half > 1e-6 else 1.0
                 for sign, bound in ((-1.0, lower[j]), (1.0, upper[j])):
                     if np.isfinite(bound):
-                        bounds.append(
-                            Bound(
-                                quantity=quantity,
-                                subject=f"joint '{name}'",
-                                unit=unit,
-                                bound=float(bound),
-                                sign=sign,
-                                scale=float(half) if np.isfinite(half) and half > 1e-6 else 1.0,
-                            )
-                        )
-                        self._columns.append((order, j))
+                        bounds.append(joint_bound(model, j, quantity, suffix, float(bound), sign, scale))
+                        columns.append((order, j))
         self.bounds = tuple(bounds)
         self._sign = np.array([bound.sign for bound in bounds])
         self._bound = np.array([bound.bound for bound in bounds])
         self._scale = np.array([bound.scale for bound in bounds])
-        self._order = np.array([order for order, _ in self._columns], dtype=np.int64)
-        self._joint = np.array([j for _, j in self._columns], dtype=np.int64)
+        self._order, self._joint = np.array(columns, dtype=np.int64).reshape(-1, 2).T
 
     def extreme_excess(self, trajectory: FourierTrajectory) -> float:
         """Return the largest normalised excess of a trajectory over all bounds, exactly."""
@@ -170,14 +153,8 @@ class FallingLimits:
 
     with a velocity, an acceleration or a torque x, and the distance to the end that it acts to.
 
-    Parameters
-    ----------
-    model : RobotModel
-    limits : JointLimits
-    quantity : str
-        'velocity', 'acceleration' or 'effort'.
-    observation : Observation, optional
-        Holds the prior base parameters, for torques.
+    ``quantity`` is 'velocity', 'acceleration' or 'effort'; the observation holds the prior base parameters, for
+    torques.
     """
 
     def __init__(
@@ -193,21 +170,10 @@ class FallingLimits:
         largest = getattr(limits, quantity)
         self._scale = np.where(np.isfinite(largest), largest, 1.0)
         self._quantity, self._prior = quantity, np.zeros(0) if observation is None else observation.prior
-        if quantity == 'effort':
-            units = ['N m' if kind == 'revolute' else 'N' for kind in model.joint_types]
-        else:
-            suffix = '/s' if quantity == 'velocity' else '/s^2'
-            units = [joint_unit('rad', kind) + suffix for kind in model.joint_types]
+        called = f'{"torque" if quantity == "effort" else quantity} beyond what its position allows'
+        per = '/s' if quantity == 'velocity' else '/s^2'
         self.bounds = tuple(
-            Bound(
-                quantity=f'{"torque" if quantity == "effort" else quantity} beyond what its position allows',
-                subject=f"joint '{model.joint_names[j]}'",
-                unit=units[j],
-                bound=0.0,
-                sign=sign,
-                scale=float(self._scale[j]),
-            )
-            for j, sign, *_ in self._rows
+            joint_bound(model, j, called, per, 0.0, sign, float(self._scale[j])) for j, sign, *_ in self._rows
         )
 
     def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
@@ -243,15 +209,8 @@ class FallingLimits:
 class TorqueLimits:
     """Torque limits of the joints under the prior model: tau = Y beta.
 
-    The torque is linear in the regressor, so its gradient goes through the regressor's.
-
-    Parameters
-    ----------
-    model : RobotModel
-    effort : ndarray, shape (n,)
-        Largest torque magnitudes [N m or N]; infinity where there is none.
-    observation : Observation
-        Holds the prior base parameters.
+    The torque is linear in the regressor, so its gradient goes through the regressor's. ``effort``, shape (n,), are the
+    largest torque magnitudes [N m or N], infinity where there is none; the observation holds the prior base parameters.
     """
 
     def __init__(self, model: RobotModel, effort: Array, observation: Observation) -> None:
@@ -259,14 +218,7 @@ class TorqueLimits:
         self._effort = np.asarray(effort)[self._joints]
         self._prior = observation.prior
         self.bounds = tuple(
-            Bound(
-                quantity='torque',
-                subject=f"joint '{model.joint_names[j]}'",
-                unit='N m' if model.joint_types[j] == 'revolute' else 'N',
-                bound=sign * float(effort[j]),
-                sign=sign,
-                scale=float(effort[j]),
-            )
+            joint_bound(model, int(j), 'torque', '', sign * float(effort[j]), sign, float(effort[j]))
             for sign in (-1.0, 1.0)
             for j in self._joints
         )
@@ -288,10 +240,7 @@ class TorqueLimits:
 def check_reachable(model: RobotModel, limits: JointLimits, start: Sequence[float]) -> None:
     """Refuse limits that no periodic motion can satisfy, and limits that do not bound it.
 
-    Raises
-    ------
-    ExcitationError
-        Naming the joint and the limit.
+    Raises an ExcitationError naming the joint and the limit.
     """
     for j, name in enumerate(model.joint_names):
         unit = joint_unit('rad', model.joint_types[j])
@@ -312,3 +261,139 @@ def check_reachable(model: RobotModel, limits: JointLimits, start: Sequence[floa
                 f"start position of joint '{name}' is {start[j]:g} {unit}, "
                 f'outside its limits {lower:g} to {upper:g} {unit}'
             )
+
+
+_FINE_RATE, _COARSE_RATE = 10_000.0, 1_000.0
+_CHUNK = 4_000
+_NEAR = 0.01  # normalised distance from a bound below which a maximum is resolved finely
+_TOLERANCE = 1e-9  # normalised excess that is round-off
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """Closest approach of a motion to one bound."""
+
+    bound: Bound
+    excess: float  # largest normalised excess; positive where the bound is broken
+    time: float  # when [s]
+
+    def __str__(self) -> str:
+        return self.bound.spell(self.excess, self.time)
+
+
+def worst_excesses(
+    trajectory: FourierTrajectory,
+    model: RobotModel,
+    constraints: Sequence[Constraint],
+    observation: Observation | None = None,
+    *,
+    rate: float = _FINE_RATE,
+) -> list[Peak]:
+    """Return, for every bound, how close one period of the trajectory comes to it.
+
+    The motion is sampled at 1 kHz, and at ``rate`` [Hz] around every local maximum within one per cent of a bound or
+    beyond it; between two samples at 1 kHz a smooth excess changes by far less. Torque limits need the observation.
+    """
+    regressor_of = None if observation is None else observation.regressor
+
+    def excess_of(constraint: Constraint, times: Array) -> Array:
+        chunks = (times[k : k + _CHUNK] for k in range(0, len(times), _CHUNK))  # they fit the cache
+        return np.concatenate(
+            [constraint.evaluate(Motion.of(trajectory, model, chunk, regressor_of))[0] for chunk in chunks]
+        )
+
+    peaks: list[Peak] = []
+    coarse = trajectory.sample_times(min(rate, _COARSE_RATE))
+    step = trajectory.period / len(coarse)
+    factor = max(1, int(np.ceil(rate * step - 1e-9)))
+    for constraint in constraints:
+        if not constraint.bounds:
+            continue
+        excess = excess_of(constraint, coarse)
+        times, worst = coarse[np.argmax(excess, axis=0)], excess.max(axis=0)
+        peaked = (excess >= np.roll(excess, 1, axis=0)) & (excess >= np.roll(excess, -1, axis=0))
+        near = np.flatnonzero((peaked & (excess > -_NEAR)).any(axis=1))
+        if factor > 1 and len(near):
+            offsets = np.arange(-factor + 1, factor) * (step / factor)
+            fine = np.unique(np.add.outer(coarse[near], offsets))
+            closer = excess_of(constraint, fine)
+            better = closer.max(axis=0) > worst
+            times = np.where(better, np.mod(fine[np.argmax(closer, axis=0)], trajectory.period), times)
+            worst = np.maximum(worst, closer.max(axis=0))
+        peaks += [
+            Peak(bound=bound, excess=float(worst[k]), time=float(times[k])) for k, bound in enumerate(constraint.bounds)
+        ]
+    return peaks
+
+
+def require_within(peaks: Sequence[Peak]) -> None:
+    """Refuse a trajectory that breaks a bound, naming the quantity, joint or link, limit and time."""
+    broken = sorted((peak for peak in peaks if peak.excess > _TOLERANCE), key=lambda peak: -peak.excess)
+    if broken:
+        more = f' ({len(broken) - 1} more limits are broken)' if len(broken) > 1 else ''
+        raise ExcitationError(f'{broken[0]}{more}')
+
+
+def scale_into_joint_limits(
+    trajectory: FourierTrajectory, limits: JointLimits, start: Array | None = None
+) -> FourierTrajectory:
+    """Return the trajectory with each joint's amplitude reduced until all its joint limits hold.
+
+    The extremes are exact, and so is the result. Scaling keeps zero velocity and acceleration at the start; with a
+    given start position, shape (n,), the joint is scaled about it, otherwise its mean position moves as far as needed.
+    """
+    extremes, _ = trajectory_extremes(trajectory)
+    low, high = extremes[0, :, 0], extremes[0, :, 1]
+    with np.errstate(divide='ignore', invalid='ignore'):
+        ratios = [
+            limit / np.abs(extremes[order]).max(axis=1)
+            for order, limit in ((1, limits.velocity), (2, limits.acceleration), (3, limits.jerk))
+        ]
+        if start is None:
+            ratios.append((limits.upper - limits.lower) / (high - low))
+        else:
+            ratios += [(limits.upper - start) / (high - start), (limits.lower - start) / (low - start)]
+    # 1e-9 of the range stays free, so that rounding elsewhere never breaks a limit
+    ratios = [np.where(np.isnan(ratio) | (ratio * (1.0 - 1e-9) >= 1.0), 1.0, ratio * (1.0 - 1e-9)) for ratio in ratios]
+    factor = np.clip(np.min(ratios, axis=0), 0.0, 1.0)
+    if start is not None:
+        offset = start + factor * (trajectory.offset - start)
+    else:
+        below, above = factor * (low - trajectory.offset), factor * (high - trajectory.offset)
+        slack = 5e-10 * np.where(np.isfinite(limits.upper - limits.lower), limits.upper - limits.lower, 0.0)
+        offset = np.clip(trajectory.offset, limits.lower - below + slack, limits.upper - above - slack)
+    return replace(trajectory, a=trajectory.a * factor[:, None], b=trajectory.b * factor[:, None], offset=offset)
+
+
+def scale_into_limits(
+    trajectory: FourierTrajectory,
+    model: RobotModel,
+    limits: JointLimits,
+    constraints: Sequence[Constraint],
+    observation: Observation | None = None,
+    start: Array | None = None,
+) -> tuple[FourierTrajectory, list[Peak]]:
+    """Return the trajectory scaled back until every limit holds, and how close it comes to each.
+
+    Joint limits are met exactly, joint by joint. For the others all amplitudes shrink together about the mean (or given
+    start) position. Where even standing still breaks a limit, the error names it.
+    """
+    inside = scale_into_joint_limits(trajectory, limits, start)
+    centre = inside.offset if start is None else start
+    factor = 1.0
+    for attempt in range(40):
+        scaled = replace(
+            inside, a=factor * inside.a, b=factor * inside.b, offset=centre + factor * (inside.offset - centre)
+        )
+        # a tenth of the rate already shows most of the excess
+        for rate in (_COARSE_RATE / 10.0, _FINE_RATE):
+            peaks = worst_excesses(scaled, model, constraints, observation, rate=rate)
+            worst = max((peak.excess for peak in peaks), default=0.0)
+            if worst > 0.0:
+                break
+        else:
+            return scaled, peaks
+        # static parts, such as the torque of gravity, do not shrink with the amplitude: scale further, step by step
+        factor *= 1.0 - min(max(1.2 * worst, 1e-6) * 1.6**attempt, 0.3)
+    require_within(peaks)
+    return scaled, peaks

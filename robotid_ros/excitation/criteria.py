@@ -33,27 +33,13 @@ _SCALED_PART = 0.1  # weight of the column-scaled condition number in 'condition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excitation:
-    """The criteria of one motion, all of them.
+    """The criteria of one motion, all of them."""
 
-    Attributes
-    ----------
-    condition : float
-        Condition number of the observation matrix in SI units.
-    condition_scaled : float
-        The same after its columns are scaled to unit length, so that units do not matter.
-    log_det : float
-        ln det M, per sample; larger is better (D-optimality).
-    mean_variance : float
-        tr(M^-1) / b, of one sample's worth of information; smaller is better (A-optimality).
-    worst_variance : float
-        1 / smallest eigenvalue of M; smaller is better (E-optimality).
-    """
-
-    condition: float
-    condition_scaled: float
-    log_det: float
-    mean_variance: float
-    worst_variance: float
+    condition: float  # condition number of the observation matrix in SI units
+    condition_scaled: float  # the same after its columns are scaled to unit length, so that units do not matter
+    log_det: float  # ln det M, per sample; larger is better (D-optimality)
+    mean_variance: float  # tr(M^-1) / b, of one sample's worth of information; smaller is better (A-optimality)
+    worst_variance: float  # 1 / smallest eigenvalue of M; smaller is better (E-optimality)
 
     def value(self, criterion: CriterionName) -> float:
         """Return the criterion by name, turned so that smaller is better."""
@@ -72,8 +58,7 @@ def information_matrix(regressor: Array, noise: Array) -> Array:
     Regressors have the shape (N, n, b); the noise, shape (n,), is the standard deviation of each joint's torque [N m].
     """
     rows = (regressor / noise[:, None]).reshape(-1, regressor.shape[2])
-    information: Array = rows.T @ rows / len(regressor)
-    return information
+    return np.asarray(rows.T @ rows / len(regressor))
 
 
 def condition_numbers(information: Array) -> tuple[float, float]:
@@ -130,22 +115,8 @@ def criterion_gradient(information: Array, criterion: CriterionName, sharpness: 
 
     At r = 1 this is the condition number in the Frobenius norm. To 'condition', in SI units, a
     tenth of the column-scaled one is added: of motions that are equally good in SI units, this prefers
-    those that are good in other units too.
-
-    Parameters
-    ----------
-    information : ndarray, shape (b, b)
-    criterion : str
-        One of :data:`CRITERIA`.
-    sharpness : float
-        The order r; used by the condition numbers and E-optimality.
-
-    Returns
-    -------
-    value : float
-        Smaller is better; infinite where M is singular.
-    gradient : ndarray, shape (b, b)
-        Symmetric.
+    those that are good in other units too. The sharpness is the order r, used by the condition numbers and
+    E-optimality. The value is infinite where M, shape (b, b), is singular.
     """
     if criterion == 'condition-scaled':
         return _scaled_condition(information, sharpness)

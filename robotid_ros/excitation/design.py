@@ -19,10 +19,9 @@ import yaml
 
 from robotid_ros.errors import ExcitationError, ModelError
 from robotid_ros.excitation.config import ExcitationConfig
-from robotid_ros.excitation.constraints import Bound
+from robotid_ros.excitation.constraints import Bound, Peak, sides_of
 from robotid_ros.excitation.criteria import Excitation
 from robotid_ros.excitation.fourier import FourierTrajectory, trajectory_extremes
-from robotid_ros.excitation.verification import Peak
 from robotid_ros.files import write_text
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.reading import read_yaml, refusing
@@ -130,10 +129,7 @@ def design_to_dict(design: ExcitationDesign) -> dict[str, Any]:
 def design_from_dict(content: Mapping[str, Any]) -> ExcitationDesign:
     """Rebuild a design from what :func:`design_to_dict` returned; of the peaks, the active ones.
 
-    Raises
-    ------
-    ExcitationError
-        If an entry is missing or cannot be used.
+    Raises an ExcitationError if an entry is missing or cannot be used.
     """
     if not isinstance(content, Mapping) or content.get('format') != FORMAT:
         raise ExcitationError(f"expected an excitation with 'format: {FORMAT}'")
@@ -157,7 +153,14 @@ def design_from_dict(content: Mapping[str, Any]) -> ExcitationDesign:
             limits=limits,
             base_parameters=int(content['base_parameters']),
             friction_parameters=int(content.get('friction_parameters', 0)),
-            peaks=tuple(_peak(entry) for entry in content.get('active', ())),
+            peaks=tuple(
+                Peak(
+                    bound=Bound(**{item.name: entry[item.name] for item in fields(Bound)}),
+                    excess=float(entry['excess']),
+                    time=float(entry['time']),
+                )
+                for entry in content.get('active', ())
+            ),
             interrupted=bool(content.get('interrupted', False)),
             evaluations=int(content.get('evaluations', 0)),
         )
@@ -176,13 +179,7 @@ def _require_consistent(
         if name in content and not math.isclose(float(content[name]), actual, rel_tol=1e-6):
             raise ExcitationError(f'{name} is {content[name]}, but the trajectory has {actual:g}; {advice}')
     extremes, times = trajectory_extremes(trajectory)
-    sides = (
-        ('position', limits.lower, limits.upper),
-        ('velocity', -limits.velocity, limits.velocity),
-        ('acceleration', -limits.acceleration, limits.acceleration),
-        ('jerk', -limits.jerk, limits.jerk),
-    )
-    for order, (quantity, lower, upper) in enumerate(sides):
+    for order, (quantity, _, lower, upper) in enumerate(sides_of(limits)):
         for j, name in enumerate(joints):
             low, high = extremes[order, j]
             slack = _SLACK * max(abs(low), abs(high), 1e-3)
@@ -192,11 +189,6 @@ def _require_consistent(
                     f"{quantity} of joint '{name}' is {extremes[order, j, side]:.6g} at t = "
                     f"{times[order, j, side]:.3f} s, the file's own limit is {(lower, upper)[side][j]:.6g}; {advice}"
                 )
-
-
-def _peak(entry: Mapping[str, Any]) -> Peak:
-    bound = Bound(**{item.name: entry[item.name] for item in fields(Bound)})
-    return Peak(bound=bound, excess=float(entry['excess']), time=float(entry['time']))
 
 
 def save_excitation(design: ExcitationDesign, path: str | Path) -> None:

@@ -28,23 +28,9 @@ def fourier_basis(t: ArrayLike, harmonics: int, base_frequency: float) -> tuple[
 
         phi = [sin(l w t)/(l w), -cos(l w t)/(l w), 1]
 
-    so that q = phi @ c, dq = dphi @ c, ddq = ddphi @ c and the jerk is dddphi @ c.
+    so that q = phi @ c, dq = dphi @ c, ddq = ddphi @ c and the jerk is dddphi @ c, each of shape (N, 2 L + 1) for N
+    times [s], L harmonics and a base frequency [Hz].
 
-    Parameters
-    ----------
-    t : array_like, shape (N,)
-        Times [s].
-    harmonics : int
-        Number L of harmonics.
-    base_frequency : float
-        [Hz]
-
-    Returns
-    -------
-    phi, dphi, ddphi, dddphi : ndarray, shape (N, 2 L + 1)
-
-    Notes
-    -----
     Source: Swevers, Ganseman, Tuekel, De Schutter and Van Brussel, "Optimal robot excitation and
     identification", IEEE Trans. Robotics and Automation 13(5), 1997, eq. 9.
     """

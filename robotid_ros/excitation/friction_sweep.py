@@ -38,10 +38,7 @@ _PEAK_JERK = 10.0 / np.sqrt(3.0)
 class FrictionSweepConfig(Settings):
     """Settings of a friction sweep; each field's ``metadata`` has its description, unit and range.
 
-    Raises
-    ------
-    ExcitationError
-        If a value is out of its range.
+    Raises an ExcitationError if a value is out of its range.
     """
 
     error = ExcitationError
@@ -62,25 +59,13 @@ class Stroke:
     """One joint moving at constant velocity, with a smooth beginning and end.
 
     The velocity follows the smooth step 10 s^3 - 15 s^4 + 6 s^5 up and down within ``ramp``.
-
-    Attributes
-    ----------
-    start : ndarray, shape (n,)
-        Positions at the start [rad or m].
-    joint : int
-    velocity : float
-        With its sign [rad/s or m/s].
-    steady : float
-        Time at that velocity [s].
-    ramp : float
-        [s]
     """
 
-    start: Array
+    start: Array  # shape (n,): positions at the start [rad or m]
     joint: int
-    velocity: float
-    steady: float
-    ramp: float
+    velocity: float  # with its sign [rad/s or m/s]
+    steady: float  # time at that velocity [s]
+    ramp: float  # [s]
 
     @property
     def duration(self) -> float:
@@ -162,7 +147,9 @@ def friction_sweep(
         sign = 1.0 if above >= below else -1.0
         room = float(max(above, below))
         for speed in _speeds(name, config, limits, j, room):
-            forth = _stroke(start, j, sign * speed, room, config, limits)
+            ramp = _ramp(speed, config, limits, j)
+            steady = min(config.sweep_stroke_time, room * (1.0 - 1e-9) / speed - ramp)
+            forth = Stroke(start=start, joint=j, velocity=sign * speed, steady=steady, ramp=ramp)
             turned = start.copy()
             turned[j] += forth.length
             back = Stroke(start=turned, joint=j, velocity=-forth.velocity, steady=forth.steady, ramp=forth.ramp)
@@ -186,8 +173,7 @@ def sweep_start(model: RobotModel, limits: JointLimits, constraints: Sequence[Co
     for j in range(model.n):
         room = _open(model, poses, j, (low[j], high[j]), constraints, _COARSE).max(axis=1)
         share = np.minimum(share, room / wanted[j])
-    found: Array = poses[int(np.argmax(share))]
-    return found
+    return np.asarray(poses[int(np.argmax(share))])
 
 
 def _ranges(limits: JointLimits) -> tuple[Array, Array]:
@@ -236,12 +222,3 @@ def _speeds(name: str, config: FrictionSweepConfig, limits: JointLimits, j: int,
         if config.sweep_levels > 1
         else np.array([fastest])
     )
-
-
-def _stroke(
-    start: Array, j: int, velocity: float, room: float, config: FrictionSweepConfig, limits: JointLimits
-) -> Stroke:
-    speed = abs(velocity)
-    ramp = _ramp(speed, config, limits, j)
-    steady = min(config.sweep_stroke_time, room * (1.0 - 1e-9) / speed - ramp)
-    return Stroke(start=start, joint=j, velocity=velocity, steady=steady, ramp=ramp)

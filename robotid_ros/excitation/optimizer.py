@@ -24,7 +24,16 @@ import scipy.linalg
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
-from robotid_ros.excitation.constraints import Constraint, JointRanges, check_reachable, excess_at_rest
+from robotid_ros.excitation.constraints import (
+    Constraint,
+    JointRanges,
+    Peak,
+    check_reachable,
+    excess_at_rest,
+    scale_into_joint_limits,
+    scale_into_limits,
+    worst_excesses,
+)
 from robotid_ros.excitation.criteria import (
     Excitation,
     criterion_gradient,
@@ -33,10 +42,8 @@ from robotid_ros.excitation.criteria import (
 )
 from robotid_ros.excitation.design import ExcitationDesign
 from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis, trajectory_extremes
-from robotid_ros.excitation.motion import FourierGrid, Motion, MotionGradient
-from robotid_ros.excitation.observation import Observation, observation_of
+from robotid_ros.excitation.motion import FourierGrid, Motion, MotionGradient, Observation, observation_of
 from robotid_ros.excitation.preparation import design_limits, margin_limits, other_constraints
-from robotid_ros.excitation.verification import Peak, scale_into_joint_limits, scale_into_limits, worst_excesses
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
@@ -56,22 +63,13 @@ def free_directions(harmonics: int, base_frequency: float, *, at_rest: bool, fix
     rows += [position] if fixed_start else []
     if not rows:
         return np.eye(2 * harmonics + 1)
-    basis: Array = scipy.linalg.null_space(np.vstack(rows))
-    return basis
+    return np.asarray(scipy.linalg.null_space(np.vstack(rows)))
 
 
 class ExcitationProblem:
-    """Augmented Lagrangian of a design: criterion, joint limits on a fine grid, the rest on a coarse one.
+    """Augmented Lagrangian of a design: criterion, joint limits on a fine grid, the other constraints on a coarse one.
 
-    Parameters
-    ----------
-    model : RobotModel
-    limits : JointLimits
-    constraints : sequence of Constraint
-        Besides the joint limits.
-    observation : Observation
-    config : ExcitationConfig
-        Its criterion, harmonics, period and start.
+    Of the settings, criterion, harmonics, period and start count.
     """
 
     def __init__(
@@ -108,8 +106,7 @@ class ExcitationProblem:
 
     def coefficients(self, variables: Array) -> Array:
         """Return the coefficients, shape (n, 2 L + 1), of free variables."""
-        rows: Array = self._held + variables.reshape(self.model.n, -1) @ self._free.T
-        return rows
+        return np.asarray(self._held + variables.reshape(self.model.n, -1) @ self._free.T)
 
     def variables(self, trajectory: FourierTrajectory) -> Array:
         """Return the free variables of a trajectory that keeps the start conditions."""
@@ -164,29 +161,22 @@ class ExcitationProblem:
 
             L = J + 1/(2 mu) mean_t sum_k (max(0, lambda + mu (g + margin))^2 - lambda^2)
 
-        Parameters
-        ----------
-        variables : ndarray, shape (n d,)
-        multipliers : sequence of ndarray
-            lambda, of the shapes of :attr:`multiplier_shapes`.
-        margins : sequence of float
-            How far inside the joint limits, and each other constraint, to stay.
-        penalty : float
-            mu
-        sharpness : float
-            See :func:`robotid_ros.excitation.criteria.criterion_gradient`.
+        The multipliers lambda have the shapes of :attr:`multiplier_shapes`, the penalty is mu, the margins say how far
+        inside the joint limits, and each other constraint, to stay; for the sharpness see
+        :func:`robotid_ros.excitation.criteria.criterion_gradient`.
 
-        Notes
-        -----
         Source: Nocedal and Wright, "Numerical Optimization", 2nd ed., eq. 17.55.
         """
         rows = self.coefficients(variables)
         coarse, fine = self._coarse.motion(rows, self.observation.regressor), self._fine.motion(rows)
         coarse_gradient = MotionGradient.zeros(coarse.q.shape)
         fine_gradient = MotionGradient.zeros(fine.q.shape)
-        value = self._criterion(coarse, coarse_gradient, sharpness)
+        noise = self.observation.noise
+        information = information_matrix(coarse.regressor, noise)
+        value, slope = criterion_gradient(information, self.config.criterion, sharpness)
         if not np.isfinite(value):
             return 1e10, np.zeros_like(variables)
+        coarse_gradient.add_regressor((2.0 / len(coarse)) * ((coarse.regressor / (noise**2)[:, None]) @ slope))
         terms: list[tuple[Constraint, Motion, MotionGradient]] = [(self.ranges, fine, fine_gradient)]
         terms += [(constraint, coarse, coarse_gradient) for constraint in self.constraints]
         for (constraint, motion, gradient), multiplier, margin in zip(terms, multipliers, margins, strict=True):
@@ -207,16 +197,6 @@ class ExcitationProblem:
             for constraint in self.constraints
         )
         return [exact, *(max((peak.excess for peak in peaks), default=-np.inf) for peaks in others)]
-
-    def _criterion(self, motion: Motion, gradient: MotionGradient, sharpness: float) -> float:
-        """Return the smooth criterion and add its gradient with respect to the regressor."""
-        noise = self.observation.noise
-        information = information_matrix(motion.regressor, noise)
-        value, slope = criterion_gradient(information, self.config.criterion, sharpness)
-        if np.isfinite(value):
-            weighted = motion.regressor / (noise**2)[:, None]
-            gradient.add_regressor((2.0 / len(motion)) * (weighted @ slope))
-        return value
 
     def measure(self, trajectory: FourierTrajectory) -> Excitation:
         """Return the criteria of a trajectory, with the true sign of the velocity, densely sampled."""

@@ -18,31 +18,23 @@ from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.constraints import JointRanges
 from robotid_ros.excitation.motion import Motion
 from robotid_ros.excitation.preparation import design_limits
-from robotid_ros.excitation.workspace import Capsule, configured_geometry, find_frame, workspace_constraints
+from robotid_ros.excitation.workspace import Capsule, configured_geometry, fixed_point, workspace_constraints
 from robotid_ros.model.robot_model import RobotModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpacePicture:
-    """What is drawn of a motion at N instants; in the base frame where nothing else is said.
+    """What is drawn of a motion at N instants; in the base frame where nothing else is said."""
 
-    Attributes
-    ----------
-    path : ndarray, shape (N, 3)
-        Of the tip [m].
-    room : ndarray, shape (N,)
-        What is left to the nearest bound of the workspace, beyond the clearance asked for; infinite without any [m].
-    closest, limit : str
-        The bound that comes nearest over the motion and its room; the joint limit that does and its share. Empty where
-        there is none.
-    capsules : tuple of Capsule
-        Of links, by the name of the moving link, and of the base: obstacles are among these.
-    """
-
-    path: Array
+    path: Array  # shape (N, 3): of the tip [m]
+    # shape (N,): what is left to the nearest bound of the workspace, beyond the clearance asked for; infinite without
+    # any [m]
     room: Array
+    # the bound that comes nearest over the motion and its room; the joint limit that does and its share. Empty where
+    # there is none.
     closest: str
     limit: str
+    # of links, by the name of the moving link, and of the base: obstacles are among these
     capsules: tuple[Capsule, ...]
 
 
@@ -51,10 +43,7 @@ def space_picture(
 ) -> SpacePicture:
     """Return the picture of a motion, shapes (N, n) [rad, rad/s, rad/s^2, or m and so on].
 
-    Raises
-    ------
-    ExcitationError
-        If the geometry of the settings cannot be read.
+    Raises an ExcitationError if the geometry of the settings cannot be read.
     """
     zero = np.zeros_like(position)
     motion = Motion(model, (position, velocity, acceleration, zero), None)
@@ -73,13 +62,9 @@ def space_picture(
         share = 1.0 + ranges.evaluate(motion)[0].max(axis=0)
         limit = f'{ranges.bounds[int(share.argmax())].label}: {100.0 * share.max():.0f} % used'
     geometry = configured_geometry(model, config)
-    capsules = () if geometry is None else tuple(_on_link(model, capsule) for capsule in geometry.capsules)
-    return SpacePicture(path=path, room=room, closest=closest, limit=limit, capsules=capsules)
-
-
-def _on_link(model: RobotModel, capsule: Capsule) -> Capsule:
-    """Return a capsule in the frame of its moving link, or in that of the base."""
-    link, placement = find_frame(model, capsule.frame)
-    start, end = (placement[:3, :3] @ point + placement[:3, 3] for point in (capsule.start, capsule.end))
-    frame = model.base_name if link < 0 else model.link_names[link]
-    return Capsule(frame=frame, start=start, end=end, radius=capsule.radius)
+    capsules = []
+    for each in () if geometry is None else geometry.capsules:  # in the frame of the moving link, or of the base
+        (link, start), (_, end) = (fixed_point(model, each.frame, point) for point in (each.start, each.end))
+        frame = model.base_name if link < 0 else model.link_names[link]
+        capsules.append(Capsule(frame=frame, start=start, end=end, radius=each.radius))
+    return SpacePicture(path=path, room=room, closest=closest, limit=limit, capsules=tuple(capsules))

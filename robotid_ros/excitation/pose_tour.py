@@ -31,21 +31,11 @@ class PoseTourConfig(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PoseTour:
-    """A reference that visits poses and rests at each.
+    """A reference that visits poses and rests at each."""
 
-    Attributes
-    ----------
-    reference : Chain
-        Begins and ends at rest.
-    poses : ndarray, shape (K, n)
-        Those that are visited [rad or m].
-    skipped : tuple of str
-        For each pose that is not visited, the limit that the way to it from the last one breaks.
-    """
-
-    reference: Chain
-    poses: Array
-    skipped: tuple[str, ...]
+    reference: Chain  # begins and ends at rest
+    poses: Array  # shape (K, n): those that are visited [rad or m]
+    skipped: tuple[str, ...]  # for each pose that is not visited, the limit that the way to it from the last one breaks
 
 
 def pose_tour(start: Array, poses: Array, check: ReferenceCheck, *, velocity: float, dwell: float) -> PoseTour:

@@ -17,7 +17,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.constraints import Constraint, FallingLimits, JointRanges, TorqueLimits, excess_at_rest
-from robotid_ros.excitation.observation import Observation, observation_of
+from robotid_ros.excitation.motion import Observation, observation_of
 from robotid_ros.excitation.reference import ReferenceCheck
 from robotid_ros.excitation.workspace import WORKSPACE_SCALE, random_positions, workspace_constraints
 from robotid_ros.model.joint_limits import FALLING_QUANTITIES, JointLimits
@@ -104,26 +104,17 @@ def arm_check(model: RobotModel, config: ExcitationConfig) -> ReferenceCheck:
 def clear_poses(model: RobotModel, config: ExcitationConfig, count: int) -> Array:
     """Return poses within the limits that are off the ground, the walls and the arm itself, of ``count`` drawn.
 
-    Returns
-    -------
-    ndarray, shape (P, n), P <= count
-        The same ones each time [rad or m].
+    The result has the shape (P, n): the same ones each time [rad or m].
     """
     drawn = random_positions(model, count, design_limits(model, config))
-    kept: Array = drawn[excess_at_rest(workspace_constraints(model, config), model, drawn) <= 0.0]
-    return kept
+    return np.asarray(drawn[excess_at_rest(workspace_constraints(model, config), model, drawn) <= 0.0])
 
 
 def clear_pose(model: RobotModel, config: ExcitationConfig) -> Array:
     """Return a pose to start a simulated arm in, shape (n,): inside its limits, off the ground and off itself.
 
-    It is the middle of the joints' ranges, or the nearest of many others with a clearance of 5 cm, or else the one
-    with the largest clearance.
-
-    Raises
-    ------
-    ExcitationError
-        If none of them keeps the limits of the workspace.
+    It is the middle of the joints' ranges, or the nearest of many others with a clearance of 5 cm, or else the one with
+    the largest clearance. Raises an ExcitationError if none of them keeps the limits of the workspace.
     """
     limits = design_limits(model, config)
     drawn = random_positions(model, _POSES, limits)
@@ -139,8 +130,7 @@ def clear_pose(model: RobotModel, config: ExcitationConfig) -> Array:
         raise ExcitationError(
             'no pose of the arm is off the ground, the walls and itself: check link_radius and ground'
         )
-    found: Array = poses[chosen]
-    return found
+    return np.asarray(poses[chosen])
 
 
 def validation_config(config: ExcitationConfig) -> ExcitationConfig:

@@ -14,7 +14,7 @@ clock of the reference down: the velocity only decreases, and the arm stays on t
 checked.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -24,11 +24,9 @@ from numpy.typing import ArrayLike
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
-from robotid_ros.excitation.constraints import Constraint
+from robotid_ros.excitation.constraints import Constraint, Peak, require_within
 from robotid_ros.excitation.fourier import FourierTrajectory
-from robotid_ros.excitation.motion import Motion
-from robotid_ros.excitation.observation import Observation
-from robotid_ros.excitation.verification import Peak, require_within
+from robotid_ros.excitation.motion import Motion, Observation
 from robotid_ros.excitation.workspace import random_positions
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
@@ -60,18 +58,10 @@ class Reference(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Rest:
-    """Standing still.
+    """Standing still."""
 
-    Attributes
-    ----------
-    position : ndarray, shape (n,)
-        [rad or m]
-    duration : float
-        [s]
-    """
-
-    position: Array
-    duration: float
+    position: Array  # shape (n,): [rad or m]
+    duration: float  # [s]
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration; see :class:`Reference`."""
@@ -84,26 +74,18 @@ class Rest:
 class Move:
     """A straight move of all joints from rest to rest, of least jerk.
 
-        q = q0 + (q1 - q0)(10 s^3 - 15 s^4 + 6 s^5),   s = t / duration
-
-    Attributes
-    ----------
-    start, goal : ndarray, shape (n,)
-        [rad or m]
-    duration : float
-        [s]
+    q = q0 + (q1 - q0)(10 s^3 - 15 s^4 + 6 s^5),   s = t / duration
     """
 
-    start: Array
+    start: Array  # shape (n,): [rad or m]
     goal: Array
-    duration: float
+    duration: float  # [s]
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration; see :class:`Reference`."""
         s = np.atleast_1d(np.asarray(t, dtype=np.float64))[:, None] / self.duration
-        way = np.asarray(self.goal) - self.start
-        position = self.start + way * (s**3 * (10.0 + s * (6.0 * s - 15.0)))
-        velocity = way / self.duration * (30.0 * s**2 * (1.0 - s) ** 2)
+        way, (_, done, rate) = np.asarray(self.goal) - self.start, smooth_step(s)
+        position, velocity = self.start + way * done, way / self.duration * rate
         acceleration = way / self.duration**2 * (60.0 * s * (1.0 - s) * (1.0 - 2.0 * s))
         return position, velocity, acceleration
 
@@ -154,19 +136,11 @@ class SlowedDown:
 
     Its clock phi runs at full rate and slows to zero smoothly within ``duration``:
     phi' = 1 - (10 s^3 - 15 s^4 + 6 s^5), so that it advances by duration/2.
-
-    Attributes
-    ----------
-    reference : Reference
-    at : float
-        Time in the reference at which the slowing begins [s].
-    duration : float
-        [s]
     """
 
     reference: Reference
-    at: float
-    duration: float
+    at: float  # time in the reference at which the slowing begins [s]
+    duration: float  # [s]
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration; see :class:`Reference`."""
@@ -231,24 +205,14 @@ class Chain:
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceCheck:
-    """The limits that every reference has to keep.
-
-    Attributes
-    ----------
-    model : RobotModel
-    limits : JointLimits
-    constraints : tuple of Constraint
-        Everything to keep, joint limits included.
-    observation : Observation or None
-        Needed by torque limits.
-    broken : ndarray, shape (B,), or float
-        Excess over every bound that counts as kept: that of where an arm stands, see :meth:`leaving`.
-    """
+    """The limits that every reference has to keep."""
 
     model: RobotModel
     limits: JointLimits
-    constraints: tuple[Constraint, ...]
-    observation: Observation | None
+    constraints: tuple[Constraint, ...]  # everything to keep, joint limits included
+    observation: Observation | None  # needed by torque limits
+    # shape (B,), or float: excess over every bound that counts as kept: that of where an arm stands, see
+    # :meth:`leaving`
     broken: Array | float = 0.0
 
     def leaving(self, position: Array, least: 'ReferenceCheck | None') -> 'ReferenceCheck':
@@ -267,20 +231,16 @@ class ReferenceCheck:
         """Return how close a reference comes to every bound, at a rate [Hz]; ``start`` is added to the times [s]."""
         bounds = [bound for constraint in self.constraints for bound in constraint.bounds]
         worst, when = np.full(len(bounds), -np.inf), np.zeros(len(bounds))
-        for times, excess in self._sampled(reference, rate):
-            higher = excess.max(axis=0) > worst
-            worst[higher], when[higher] = excess.max(axis=0)[higher], times[excess.argmax(axis=0)[higher]]
-        found = zip(bounds, worst.tolist(), when.tolist(), strict=True)
-        return [Peak(bound=bound, excess=value, time=time + start) for bound, value, time in found]
-
-    def _sampled(self, reference: Reference, rate: float) -> Iterator[tuple[Array, Array]]:
-        """Return times, shape (N,), and the normalised excess over every bound at them, shape (N, B), in pieces."""
         times = np.linspace(0.0, reference.duration, max(2, int(np.ceil(reference.duration * rate)) + 1))
         position, velocity, acceleration = reference.evaluate(times)
         jerk = np.gradient(acceleration, times, axis=0)
         for k in range(0, len(times), 4000):
             part = slice(k, k + 4000)
-            yield times[part], self._excess(position[part], velocity[part], acceleration[part], jerk[part])
+            excess = self._excess(position[part], velocity[part], acceleration[part], jerk[part])
+            higher = excess.max(axis=0) > worst
+            worst[higher], when[higher] = excess.max(axis=0)[higher], times[part][excess.argmax(axis=0)[higher]]
+        found = zip(bounds, worst.tolist(), when.tolist(), strict=True)
+        return [Peak(bound=bound, excess=value, time=time + start) for bound, value, time in found]
 
     def _excess(self, position: Array, velocity: Array, acceleration: Array, jerk: Array) -> Array:
         """Return the normalised excess over every bound, shape (N, B), of a motion, shape (N, n) each."""
@@ -337,7 +297,10 @@ def approach(position: Array, goal: Array, check: ReferenceCheck, velocity: floa
     try:
         check.require(straight, 'the straight way to the start of the trajectory')
     except ExcitationError as cause:
-        for middle in _between(position, goal, check):
+        # Poses to go by, those with the least detour first.
+        poses = random_positions(check.model, 20 * _TRIES, check.limits)
+        detour = np.abs(poses - position).max(axis=1) + np.abs(goal - poses).max(axis=1)
+        for middle in poses[np.argsort(detour)[:_TRIES]]:
             parts = (move(position, middle), move(middle, goal))
             if all(check.excess(part, rate=_COARSE) <= 0.0 for part in parts):
                 try:
@@ -348,11 +311,3 @@ def approach(position: Array, goal: Array, check: ReferenceCheck, velocity: floa
                 return parts
         raise ExcitationError(f'{cause}; no other way was found: move the arm to a pose with more room') from cause
     return (straight,)
-
-
-def _between(position: Array, goal: Array, check: ReferenceCheck) -> Array:
-    """Return poses to go by, those with the least detour first, shape (K, n)."""
-    poses = random_positions(check.model, 20 * _TRIES, check.limits)
-    detour = np.abs(poses - position).max(axis=1) + np.abs(goal - poses).max(axis=1)
-    nearest: Array = poses[np.argsort(detour)[:_TRIES]]
-    return nearest

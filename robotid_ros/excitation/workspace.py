@@ -37,22 +37,12 @@ WORKSPACE_SCALE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capsule:
-    """All points within a radius of a line segment that is fixed to a frame; a sphere if the ends meet.
+    """All points within a radius of a line segment that is fixed to a frame; a sphere if the ends meet."""
 
-    Attributes
-    ----------
-    frame : str
-        A link of the robot, the base, or 'tip'.
-    start, end : ndarray, shape (3,)
-        Ends of the segment in that frame [m].
-    radius : float
-        [m]
-    """
-
-    frame: str
-    start: Array
+    frame: str  # a link of the robot, the base, or 'tip'
+    start: Array  # shape (3,): ends of the segment in that frame [m]
     end: Array
-    radius: float
+    radius: float  # [m]
 
     def __post_init__(self) -> None:
         for name in ('start', 'end'):
@@ -63,28 +53,17 @@ class Capsule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometry:
-    """Capsules and which pairs of them have to stay apart.
-
-    Attributes
-    ----------
-    capsules : tuple of Capsule
-    ignored : frozenset of frozenset of str
-        Pairs of frames whose capsules may touch.
-    """
+    """Capsules and which pairs of them have to stay apart."""
 
     capsules: tuple[Capsule, ...]
-    ignored: frozenset[frozenset[str]] = field(default_factory=frozenset)
+    ignored: frozenset[frozenset[str]] = field(default_factory=frozenset)  # pairs of frames whose capsules may touch
 
     def pairs(self, model: RobotModel, distance: float = 0.0) -> list[tuple[int, int]]:
         """Return the pairs of capsules to keep apart.
 
-        Capsules of the same link, of neighbouring links and of ignored pairs are left out, and so
-        are pairs that are closer than ``distance`` [m] in 95 % of all poses, as by construction.
-
-        Raises
-        ------
-        ExcitationError
-            If a frame is not one of the robot's.
+        Capsules of the same link, of neighbouring links and of ignored pairs are left out, and so are pairs that are
+        closer than ``distance`` [m] in 95 % of all poses, as by construction. Raises an ExcitationError if a frame is
+        not one of the robot's.
         """
         links = [find_frame(model, capsule.frame)[0] for capsule in self.capsules]
         wanted = [
@@ -110,8 +89,7 @@ def random_positions(model: RobotModel, count: int, limits: JointLimits | None =
     span = np.where([kind == 'revolute' for kind in model.joint_types], np.pi, 1.0)
     low, high = np.maximum(limits.lower, -span), np.minimum(limits.upper, span)
     low, high = np.minimum(low, high), np.maximum(low, high)
-    drawn: Array = np.random.default_rng(0).uniform(low, high, (count, model.n))
-    return drawn
+    return np.asarray(np.random.default_rng(0).uniform(low, high, (count, model.n)))
 
 
 def find_frame(model: RobotModel, name: str) -> tuple[int, Array]:
@@ -145,20 +123,9 @@ def capsule_ends(model: RobotModel, capsule: Capsule, poses: Array) -> tuple[Arr
 
 
 def closest_points(start1: Array, end1: Array, start2: Array, end2: Array) -> tuple[Array, Array]:
-    """Return the closest points of N pairs of line segments, one on each.
+    """Return the closest points of N pairs of line segments, one on each, of shape (N, 3) like all ends [m].
 
-    Parameters
-    ----------
-    start1, end1, start2, end2 : ndarray, shape (N, 3)
-        Ends of the segments [m]; a segment may be a point.
-
-    Returns
-    -------
-    first, second : ndarray, shape (N, 3)
-
-    Notes
-    -----
-    Source: Ericson, "Real-Time Collision Detection", 2005, section 5.1.9.
+    A segment may be a point. Source: Ericson, "Real-Time Collision Detection", 2005, section 5.1.9.
     """
     along1, along2, between = end1 - start1, end2 - start2, start1 - start2
     pairs = ((along1, along1), (along2, along2), (along1, along2), (along1, between), (along2, between))
@@ -188,37 +155,27 @@ def skeleton(model: RobotModel, radius: float) -> Geometry:
 def load_geometry(path: str | Path) -> Geometry:
     """Read capsules and spheres from YAML.
 
-    The file has ``capsules:`` with entries ``{link, from: [x, y, z], to: [x, y, z], radius}``,
-    ``spheres:`` with entries ``{link, centre: [x, y, z], radius}`` and ``ignore:``, a list of pairs
-    of links; lengths in m, points in the link's frame. All three are optional.
-
-    Raises
-    ------
-    ExcitationError
-        If the file cannot be read or an entry is not as described.
+    The file has ``capsules:`` with entries ``{link, from: [x, y, z], to: [x, y, z], radius}``, ``spheres:`` with
+    entries ``{link, centre: [x, y, z], radius}`` and ``ignore:``, a list of pairs of links; lengths in m, points in the
+    link's frame. All three are optional. Raises an ExcitationError if the file cannot be read or an entry is not as
+    described.
     """
     content = read_yaml(path, 'geometry', ExcitationError)
     with refusing(f'geometry {path}', ExcitationError):
-        return _geometry(content, path)
-
-
-def _geometry(content: Any, path: str | Path) -> Geometry:
-    if not isinstance(content, Mapping) or not set(content) <= {'capsules', 'spheres', 'ignore'}:
-        raise ExcitationError(f"geometry {path}: expected 'capsules', 'spheres' and 'ignore' at the top")
-    for key, value in content.items():
-        if value is not None and not isinstance(value, list):
-            raise ExcitationError(f"geometry {path}: expected a list under '{key}', got {value!r:.40}")
-    capsules = [_capsule(entry, ('link', 'from', 'to', 'radius'), path) for entry in content.get('capsules') or ()]
-    capsules += [
-        _capsule(entry, ('link', 'centre', 'centre', 'radius'), path) for entry in content.get('spheres') or ()
-    ]
-    pairs = content.get('ignore') or ()
-    ignored = [frozenset(map(str, pair)) if isinstance(pair, list) else frozenset() for pair in pairs]
-    if any(len(pair) != 2 for pair in ignored):
-        raise ExcitationError(f"geometry {path}: expected pairs of different links under 'ignore'")
-    if not capsules:
-        raise ExcitationError(f'geometry {path}: it has neither capsules nor spheres')
-    return Geometry(capsules=tuple(capsules), ignored=frozenset(ignored))
+        if not isinstance(content, Mapping) or not set(content) <= {'capsules', 'spheres', 'ignore'}:
+            raise ExcitationError(f"geometry {path}: expected 'capsules', 'spheres' and 'ignore' at the top")
+        for key, value in content.items():
+            if value is not None and not isinstance(value, list):
+                raise ExcitationError(f"geometry {path}: expected a list under '{key}', got {value!r:.40}")
+        forms = {'capsules': ('link', 'from', 'to', 'radius'), 'spheres': ('link', 'centre', 'centre', 'radius')}
+        capsules = [_capsule(entry, keys, path) for kind, keys in forms.items() for entry in content.get(kind) or ()]
+        pairs = content.get('ignore') or ()
+        ignored = [frozenset(map(str, pair)) if isinstance(pair, list) else frozenset() for pair in pairs]
+        if any(len(pair) != 2 for pair in ignored):
+            raise ExcitationError(f"geometry {path}: expected pairs of different links under 'ignore'")
+        if not capsules:
+            raise ExcitationError(f'geometry {path}: it has neither capsules nor spheres')
+        return Geometry(capsules=tuple(capsules), ignored=frozenset(ignored))
 
 
 def _capsule(entry: Any, keys: Sequence[str], path: str | Path) -> Capsule:
@@ -237,12 +194,8 @@ def _capsule(entry: Any, keys: Sequence[str], path: str | Path) -> Capsule:
 class PointBox:
     """Keeps points fixed to links inside boxes in the base frame.
 
-    Parameters
-    ----------
-    model : RobotModel
-    points : sequence of (str, str, ndarray, ndarray, ndarray)
-        A name for the messages, the frame, the point in it, and the lower and upper corner of its
-        box in the base frame, each of shape (3,) [m]; infinity where there is no wall.
+    ``points``: a name for the messages, the frame, the point in it, and the lower and upper corner of its box in the
+    base frame, each of shape (3,) [m]; infinity where there is no wall.
     """
 
     def __init__(self, model: RobotModel, points: Sequence[tuple[str, str, Array, Array, Array]]) -> None:
@@ -403,16 +356,8 @@ def box_capsules(frame: str, pose: Array, size: Sequence[float]) -> list[Capsule
     """Return capsules that cover a box, side by side along its longest edge.
 
     Each covers a bar of the cross-section w x h by a radius of half its diagonal. No point of a capsule is further than
-    that radius from the box.
-
-    Parameters
-    ----------
-    frame : str
-        What the box is fixed to.
-    pose : ndarray, shape (4, 4)
-        Of the middle of the box in that frame.
-    size : sequence of float, length 3
-        Edges along its x, y and z [m].
+    that radius from the box. ``pose``, shape (4, 4), is of its middle in the frame that it is fixed to, ``size`` holds
+    its edges along x, y and z [m].
     """
     edges = np.array(size, dtype=float)
     if edges.shape != (3,) or not (np.isfinite(edges) & (edges > 0.0)).all():
@@ -453,10 +398,7 @@ def with_obstacles(
 ) -> ExcitationConfig:
     """Return settings whose geometry is that of the arm and the obstacles, written to a file for them.
 
-    Raises
-    ------
-    ExcitationError
-        If the settings do not say how thick the arm is, or the file cannot be written.
+    Raises an ExcitationError if the settings do not say how thick the arm is, or the file cannot be written.
     """
     if not obstacles:
         return config

@@ -24,7 +24,7 @@ from robotid_ros.export.sdf import sdf_of
 from robotid_ros.export.source_code import source_files
 from robotid_ros.export.usd import usd_of
 from robotid_ros.files import write_files
-from robotid_ros.identification import IdentificationResult, calibrated_urdf
+from robotid_ros.identification import IdentificationResult, TorquePredictor, calibrated_urdf
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation.servo import Servo
 
@@ -130,6 +130,7 @@ def export(
     if servo is not None and not form.servos:
         raise ModelError('servos belong to the format usd, and to mjcf without a given MJCF')
     require_usable(result, force=force)
+    TorquePredictor(model, result)  # it refuses the result of another arm
     files = form.files(model, result)
     if form.whole:
         statement = f'the whole identified torque, with friction {result.friction_name or "none"}'

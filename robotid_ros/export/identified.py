@@ -38,13 +38,10 @@ def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotMode
 
     With coupled drives, each joint gets the rotor inertia that it turns when it moves alone.
 
-    Negative rotor inertias and friction become zero, because simulators refuse them.
-
-    Raises
-    ------
-    ModelError
-        If the arm's joints are coupled: in simulators, joints are independent.
+    Negative rotor inertias and friction become zero, because simulators refuse them. Raises a RobotIdError if the
+    result belongs to another arm, or the arm's joints are coupled: in simulators, joints are independent.
     """
+    TorquePredictor(model, result)  # it refuses the result of another arm
     if not np.array_equal(model.coupling, np.eye(model.n)):
         raise ModelError(
             'the joints of this arm are coupled, which no simulator format can describe; export to c, cpp or python'
@@ -116,10 +113,7 @@ def loss_of(model: RobotModel, result: IdentificationResult, *, rotor_inertia: b
 def require_accepted(arm: RobotModel, servo: Servo | None = None) -> None:
     """Refuse what simulators refuse: a link without mass, and a servo that drives away from its target.
 
-    Raises
-    ------
-    ModelError
-        Naming the first.
+    Raises a ModelError naming the first.
     """
     mass, _, _ = split_inertial_parameters(arm.inertial)
     if (mass <= 0.0).any():
@@ -159,24 +153,29 @@ def identified_model(
     function ``recorded_torque``, which is :meth:`TorquePredictor.measured_torque` at full bandwidth; of friction that
     builds up along the way it knows the last direction only.
 
-    Parameters
-    ----------
-    model : RobotModel
-    result : IdentificationResult
-    snap : float
-        Sines and relative lengths taken as zero; see :func:`robotid_ros.dynamics.minimal_model`.
-    progress : callable, optional
-
-    Raises
-    ------
-    RobotIdError
-        If the result belongs to another arm.
+    ``snap``: sines and relative lengths taken as zero; see :func:`robotid_ros.dynamics.minimal_model`. Raises a
+    RobotIdError if the result belongs to another arm.
     """
     predictor = TorquePredictor(model, result)  # refuses the result of another arm
+    friction, rest = result.friction, result.rest_friction
+    losses = JointFriction(
+        name=result.friction_name,
+        parameters=tuple(
+            tuple(
+                (f'{name} of {as_comment(joint)}', unit)
+                for name, unit in zip(result.friction_names, units, strict=True)
+            )
+            for joint, units in zip(result.joint_names, result.friction_units, strict=True)
+        ),
+        torque=lambda joint, velocity, parameters, load, position: friction.of_joint(joint).expression(
+            velocity, parameters, load, position, functions=_SYMBOLIC
+        ),
+        rest=None if rest is None else np.column_stack([rest.speed, rest.torque]),
+    )
     minimal = minimal_model(
         predictor.model,
         rotor_inertia=result.has_rotor_inertia,
-        friction=_joint_friction(result) if result.friction_names else None,
+        friction=losses if result.friction_names else None,
         snap=snap,
         tolerance=max(_TOLERANCE, snap),
         progress=progress,
@@ -197,28 +196,7 @@ def described_model(model: RobotModel, *, snap: float = 1e-12, progress: Progres
 def require_usable(result: IdentificationResult, *, force: bool) -> None:
     """Refuse a result that its identification calls unusable.
 
-    Raises
-    ------
-    IdentificationError
-        With the result's reason.
+    Raises an IdentificationError with the result's reason.
     """
     if not result.usable and not force:
         raise IdentificationError(f'the result is not usable: {result.reason}; --force exports it all the same')
-
-
-def _joint_friction(result: IdentificationResult) -> JointFriction:
-    friction, rest = result.friction, result.rest_friction
-    return JointFriction(
-        name=result.friction_name,
-        parameters=tuple(
-            tuple(
-                (f'{name} of {as_comment(joint)}', unit)
-                for name, unit in zip(result.friction_names, units, strict=True)
-            )
-            for joint, units in zip(result.joint_names, result.friction_units, strict=True)
-        ),
-        torque=lambda joint, velocity, parameters, load, position: friction.of_joint(joint).expression(
-            velocity, parameters, load, position, functions=_SYMBOLIC
-        ),
-        rest=None if rest is None else np.column_stack([rest.speed, rest.torque]),
-    )

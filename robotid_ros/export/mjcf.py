@@ -74,11 +74,20 @@ def mjcf_of(arm: RobotModel, servo: Servo | None = None) -> str:
         '  <actuator>',
     ]
     if servo is not None:
-        lines += _servos(arm, servo)
-    for joint, effort in zip(arm.joint_names, arm.limits.effort, strict=True) if servo is None else ():
+        lines.append(
+            f'    <!-- Give the command {servo.delay:.4g} s late: its position to each joint, its derivative to '
+            f'_velocity. Add (qfrc_applied) these shares of qfrc_bias: {spelled(servo.share)}; and these torques: '
+            f'{spelled(servo.offset)}. No error within half of these plays makes a torque: {spelled(servo.play)} -->'
+        )
+    for k, (joint, effort) in enumerate(zip(arm.joint_names, arm.limits.effort, strict=True)):
         name = quoteattr(joint)
         bounds = f' ctrlrange="{spelled([-effort, effort])}"' if np.isfinite(effort) else ''
-        lines.append(f'    <motor name={name} joint={name}{bounds}/>')
+        if servo is None:
+            lines.append(f'    <motor name={name} joint={name}{bounds}/>')
+        else:  # kp (ctrl - q), and kd (ctrl - dq) of a second one
+            lines.append(f'    <position name={name} joint={name} kp="{spelled(servo.stiffness[k])}"/>')
+            velocity = f'name={quoteattr(f"{joint}_velocity")} joint={name} kv="{spelled(servo.damping[k])}"'
+            lines.append(f'    <velocity {velocity}/>')
     return '\n'.join([*lines, '  </actuator>', '</mujoco>', ''])
 
 
@@ -94,37 +103,14 @@ def _joint_numbers(arm: RobotModel, k: int) -> dict[str, str]:
     return {**numbers, 'actuatorfrcrange': spelled([-effort, effort])} if np.isfinite(effort) else numbers
 
 
-def _servos(arm: RobotModel, servo: Servo) -> Iterator[str]:
-    """Yield the actuators of servos: kp (ctrl - q), and kd (ctrl - dq) of a second one."""
-    yield (
-        f'    <!-- Give the command {servo.delay:.4g} s late: its position to each joint, its derivative to _velocity. '
-        f'Add (qfrc_applied) these shares of qfrc_bias: {spelled(servo.share)}; and these torques: '
-        f'{spelled(servo.offset)}. No error within half of these plays makes a torque: {spelled(servo.play)} -->'
-    )
-    for joint, stiffness, damping in zip(arm.joint_names, servo.stiffness, servo.damping, strict=True):
-        name = quoteattr(joint)
-        yield f'    <position name={name} joint={name} kp="{spelled(stiffness)}"/>'
-        yield f'    <velocity name={quoteattr(f"{joint}_velocity")} joint={name} kv="{spelled(damping)}"/>'
-
-
 def mjcf_with(arm: RobotModel, path: str | Path) -> str:
     """Return a given MJCF with the identified numbers; meshes and everything else stay.
 
     The bodies' frames may differ from the links' of the arm: the joints' axes tell how. The file's
     joints have to be the arm's, by name and by place at zero.
 
-    Parameters
-    ----------
-    arm : RobotModel
-    path : str or Path
-        An MJCF with the arm.
-
-    Raises
-    ------
-    ModelError
-        If the file cannot be read, a joint is absent, or has another place than in the arm's description.
-    MissingDependencyError
-        Without MuJoCo.
+    ``path``: an MJCF with the arm. Raises a ModelError if the file cannot be read, a joint is absent, or has another
+    place than in the arm's description. Raises a MissingDependencyError without MuJoCo.
     """
     mujoco = load_mujoco('edit an MJCF')
     require_accepted(arm)

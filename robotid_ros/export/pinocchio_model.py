@@ -72,10 +72,7 @@ def friction(dq):
 def pinocchio_source(arm: RobotModel, *, name: str) -> str:
     """Return the text of the module ``name`` for an arm of :func:`robotid_ros.export.identified.identified_arm`.
 
-    Raises
-    ------
-    ModelError
-        If a link has no mass.
+    Raises a ModelError if a link has no mass.
     """
     require_accepted(arm)
     mass, com, tensor = split_inertial_parameters(arm.inertial)

@@ -26,8 +26,15 @@ from robotid_ros.export.mjcf import mjcf_of
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.reading import read_yaml, refusing
-from robotid_ros.simulation.replay import MotionError, motion_error, replayed, windows_of
-from robotid_ros.simulation.servo import Servo, identify_drives, identify_servo
+from robotid_ros.simulation.servo import (
+    MotionError,
+    Servo,
+    identify_drives,
+    identify_servo,
+    motion_error,
+    replayed,
+    windows_of,
+)
 
 # Driven by torque, errors grow with time squared: long enough for a motion to be seen above the noise of encoders.
 TORQUE_WINDOW = 0.25
@@ -42,39 +49,22 @@ _ARMS = ('described', 'identified', 'whole', 'possible')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What a replay showed.
-
-    Attributes
-    ----------
-    joint_names : tuple of str
-    window : float
-        [s]
-    described, identified : MotionError
-        Of the arm as it was described, and as it was identified: what the exported MJCF holds.
-    whole : MotionError or None
-        Of the identified arm with all of its friction, which no MJCF holds. None where servos drive.
-    possible : MotionError or None
-        Of an arm that is the identified one, driven by its own torque as a signal of the recorded torque's bandwidth
-        shows it: no model does better with this recording. None where the bandwidth is not limited, or servos drive.
-    bandwidth : float or None
-        That bandwidth [Hz].
-    servo : Servo or None
-        Where the arm followed a command.
-    mjcf : str
-        The simulated arm with its servos, where it was not identified before but from this recording; empty otherwise.
-    parts : mapping of str to MotionError
-        What each part of the error would cause alone, see :func:`_parts`.
-    """
+    """What a replay showed."""
 
     joint_names: tuple[str, ...]
-    window: float
-    described: MotionError
+    window: float  # [s]
+    described: MotionError  # of the arm as it was described, and as it was identified: what the exported MJCF holds
     identified: MotionError
+    # of the identified arm with all of its friction, which no MJCF holds. None where servos drive.
     whole: MotionError | None = None
+    # of an arm that is the identified one, driven by its own torque as a signal of the recorded torque's bandwidth
+    # shows it: no model does better with this recording. None where the bandwidth is not limited, or servos drive.
     possible: MotionError | None = None
-    bandwidth: float | None = None
-    servo: Servo | None = None
+    bandwidth: float | None = None  # that bandwidth [Hz]
+    servo: Servo | None = None  # where the arm followed a command
+    # the simulated arm with its servos, where it was not identified before but from this recording; empty otherwise
     mjcf: str = ''
+    # what each part of the error would cause alone, see :func:`_parts`
     parts: Mapping[str, MotionError] = field(default_factory=dict)
 
     @property
@@ -145,10 +135,7 @@ class Replayed:
     def from_dict(cls, data: Mapping[str, Any]) -> 'Replayed':
         """Return what :meth:`to_dict` wrote.
 
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If something is missing or has another form.
+        Raises a KeyError, TypeError, ValueError if something is missing or has another form.
         """
         joints = tuple(data['identified']['relative'])
 
@@ -175,10 +162,7 @@ class Replayed:
     def load(cls, path: str | Path) -> 'Replayed':
         """Read a replay.yaml.
 
-        Raises
-        ------
-        DataError
-            If it cannot be read or is none.
+        Raises a DataError if it cannot be read or is none.
         """
         with refusing(f"replay '{path}'", DataError):
             return cls.from_dict(read_yaml(path, 'replay', DataError))

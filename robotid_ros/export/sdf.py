@@ -33,15 +33,7 @@ def sdf_of(arm: RobotModel) -> str:
     Links that the URDF fixes to a moving link are part of it, as its shapes and as frames. SDF has
     damping and Coulomb friction of joints, and no rotor inertia; gravity belongs to the world.
 
-    Parameters
-    ----------
-    arm : RobotModel
-        See :func:`robotid_ros.export.identified.identified_arm`.
-
-    Raises
-    ------
-    ModelError
-        If a link has no mass.
+    ``arm``: see :func:`robotid_ros.export.identified.identified_arm`. Raises a ModelError if a link has no mass.
     """
     require_accepted(arm)
     shapes, frames = _shapes(arm)

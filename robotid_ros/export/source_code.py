@@ -24,19 +24,9 @@ _NAME = 'inverse_dynamics'  # of the files
 def source_files(model: MinimalModel, language: str, *, prefix: str = '') -> dict[str, str]:
     """Return the generated source of a model, texts by file name.
 
-    Parameters
-    ----------
-    model : MinimalModel
-    language : {'c', 'cpp', 'python'}
-        ``inverse_dynamics.c`` and ``.h``, ``.hpp``, or ``.py``.
-    prefix : str
-        Put before every C name that is visible outside; the namespace in C++, by default
-        the arm's name and ``_dynamics``.
-
-    Raises
-    ------
-    ModelError
-        If the language is unknown.
+    ``language``, one of 'c', 'cpp', 'python': ``inverse_dynamics.c`` and ``.h``, ``.hpp``, or ``.py``. ``prefix``: put
+    before every C name that is visible outside; the namespace in C++, by default the arm's name and ``_dynamics``.
+    Raises a ModelError if the language is unknown.
     """
     if language == 'c':
         header = f'{_NAME}.h'
@@ -57,10 +47,7 @@ def identifier(text: str) -> str:
 def write_code(model: MinimalModel, directory: str | Path, language: str, *, prefix: str = '') -> tuple[Path, ...]:
     """Write the files of :func:`source_files` into a directory, made if need be; return what was written.
 
-    Raises
-    ------
-    RobotIdError
-        If the language is unknown, or the directory cannot be written.
+    Raises a RobotIdError if the language is unknown, or the directory cannot be written.
     """
     return write_files(directory, source_files(model, language, prefix=prefix))
 

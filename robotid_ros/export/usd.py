@@ -31,18 +31,9 @@ def usd_of(arm: RobotModel, servo: Servo | None = None) -> str:
     and the armature that of ``PhysxJointAPI``, too, for older releases; limits, gains and largest torque are those of
     UsdPhysics. Visible shapes are capsules from joint to joint, which do not collide.
 
-    Parameters
-    ----------
-    arm : RobotModel
-        See :func:`robotid_ros.export.identified.identified_arm`.
-    servo : Servo, optional
-        Its stiffness and damping; without one the drives have none. What drives have no place for, delay and added
-        torque, stands in a comment.
-
-    Raises
-    ------
-    ModelError
-        If a link has no mass, or a gain is negative.
+    ``arm``: see :func:`robotid_ros.export.identified.identified_arm`. ``servo``: its stiffness and damping; without one
+    the drives have none. What drives have no place for, delay and added torque, stands in a comment. Raises a
+    ModelError if a link has no mass, or a gain is negative.
     """
     require_accepted(arm, servo)
     taken: set[str] = set()

@@ -65,19 +65,24 @@ def judge(
 ) -> Finding:
     """Return how well a previous result predicts a recording, and the cause where it does not.
 
-    The cause is the smallest change that explains it: a signal that no model explains, friction, a payload, and where
-    none of these does, another arm or another mount. ``own`` is the recording's own result.
+    The cause is the smallest change that explains it: a signal that no model explains, friction, a factor of one
+    joint's torque, a payload, and where none of these does, another arm or another mount. ``own`` is the recording's
+    own result.
     """
     limit = max(_RATIO * usual, _LEAST)
     error = float(validate(previous, model, datasets).relative_error_total)
     if error <= limit:
         return Finding(error=error, usual=usual)
     said = f'{error:.1f} % of the torque is not what the arm did before (usually {usual:.1f} %)'
-    if own is None or own_error(own) > limit:
-        return Finding(error=error, usual=usual, cause=f'{said}, and no model explains it: {_signal(previous, own)}')
     try:
+        alone, scaled = _torque_signal(datasets, model, previous)
+        if own is None or own_error(own) > limit:
+            signal = alone or _signal(previous, own)
+            return Finding(error=error, usual=usual, cause=f'{said}, and no model explains it: {signal}')
         if _with_friction_of(own, datasets, model, previous) <= limit:
             return Finding(error=error, usual=usual, cause=f'{said}: its friction changed')
+        if scaled:
+            return Finding(error=error, usual=usual, cause=f'{said}: {alone}')
         payload = identify_payload(datasets, model, previous)
         rest = payload.rmse_with if payload.free[9] > 0.0 else payload.rmse_free  # what was taken off is no body
         left = float(np.linalg.norm(rest) / max(float(np.linalg.norm(payload.rmse_without)), 1e-300))
@@ -89,8 +94,31 @@ def judge(
     return Finding(error=error, usual=usual, cause=cause)
 
 
+def _torque_signal(datasets: Sequence[Dataset], model: RobotModel, previous: IdentificationResult) -> tuple[str, bool]:
+    """Return what is wrong with the only joint whose torque is not as before, and whether that is a factor alone.
+
+    Nothing is where several joints are not.
+    """
+    before, then = judged(previous)[1].relative_error, validate(previous, model, datasets).relative_error
+    limits = np.maximum(_RATIO * np.asarray(before), _LEAST)
+    off = np.flatnonzero(np.asarray(then) > limits)
+    if len(off) != 1:
+        return '', False
+    j = int(off[0])
+    predictor = TorquePredictor(model, previous)
+    prepared = predictor.prepared(datasets)
+    measured = np.concatenate([each.tau[:, j] for each in prepared])
+    expected = np.concatenate([predictor.torque(each.q, each.dq, each.ddq)[:, j] for each in prepared])
+    gain = float(measured @ expected / (expected @ expected + 1e-300))
+    left = 100.0 * float(np.linalg.norm(measured - gain * expected) / (np.linalg.norm(measured) + 1e-300))
+    scaled = left <= limits[j]
+    what = f'is {gain:.2g} times' if scaled else f'is by {then[j]:.0f} % not'
+    text = f"the torque signal of joint '{model.joint_names[j]}' {what} what it was, those of the others are"
+    return text, scaled
+
+
 def _signal(previous: IdentificationResult, own: IdentificationResult | None) -> str:
-    """Name the joint whose signals are worse than before."""
+    """Name the joint whose signals are explained worse than before."""
     if own is None:
         return 'a sensor'
     now, before = judged(own)[1], judged(previous)[1]

@@ -17,10 +17,9 @@ from robotid_ros.free_floating.design import (
     predicted_conditions,
     study_priors,
 )
-from robotid_ros.free_floating.identification import identify_target
+from robotid_ros.free_floating.identification import TargetIdentification, identify_target
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise, read_measurement, write_measurement
 from robotid_ros.free_floating.mission import Mission, read_mission
-from robotid_ros.free_floating.result import TargetIdentification
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.free_floating.simulation import simulate
 

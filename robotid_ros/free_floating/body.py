@@ -71,8 +71,7 @@ def cobracket(twist: Array, momentum: Array) -> Array:
 
 def moved_pseudo_inertia(pi: Array, transform: Array) -> Array:
     """Return pseudo-inertias T J T^T, shape (..., 4, 4), of bodies (..., 10) whose frames have the poses T."""
-    moved: Array = transform @ pseudo_inertia(pi) @ np.swapaxes(transform, -1, -2)
-    return moved
+    return np.asarray(transform @ pseudo_inertia(pi) @ np.swapaxes(transform, -1, -2))
 
 
 def spatial_inertia(pseudo: Array) -> Array:

@@ -7,31 +7,37 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Design of the joint trajectory from which the target is identified best."""
+"""Design of the joint trajectory from which the target is identified best.
+
+It is a Fourier series that starts and ends at rest in a given position, within bounds. No constrained optimiser is
+needed: the end conditions are linear and are eliminated, and the bounds become a scale factor per joint. All
+trajectories of a joint with given ends form a linear space, and scaling one towards zero moves it away from all bounds.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag, null_space
 from scipy.optimize import minimize
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
-from robotid_ros.excitation.constraints import JointRanges
+from robotid_ros.excitation.constraints import JointRanges, worst_excesses
 from robotid_ros.excitation.criteria import CriterionName, condition_numbers, criterion_gradient, measure_excitation
 from robotid_ros.excitation.design import ExcitationDesign
-from robotid_ros.excitation.fourier import FourierTrajectory
-from robotid_ros.excitation.verification import worst_excesses
+from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis
 from robotid_ros.free_floating.body import RigidBody, cross
 from robotid_ros.free_floating.regression import information, information_gradient
-from robotid_ros.free_floating.rest_to_rest import RestToRestSeries
 from robotid_ros.free_floating.robot import FreeFloatingRobot, momentum_map
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
+_NORM = 60  # order of the norm: above the largest ratio by at most 10 % on 300 samples
+_CORNER = 8  # sharpness of the transition to the bounds
 SI_BOUND = float(np.sqrt(8.0 / 3.0))
 """Least SI condition number of all ten unknowns. With s the ratio of the mean squares of u and w, and
 those of w in unit of their mean, diagonal entries of G are 3 s (1/m), 2 + 2 s on average (c) and 1 on
@@ -147,23 +153,148 @@ def judged_trajectory(
     )
 
 
+class RestToRestSeries:
+    """All Fourier series of a period that begin and end at rest in a given position, within limits.
+
+    With w = 2 pi base_frequency, dq(0) = sum a_l = 0, ddq(0) = w sum l b_l = 0 and q(0) = start gives
+    offset = start + sum b_l / (l w); the rest is spanned by an orthonormal basis of 2 L - 2 columns.
+
+    The bounds are tightened by cos(pi L / N): a trigonometric polynomial of degree L that keeps this
+    bound on N equidistant points keeps the original one everywhere (Ehlich and Zeller,
+    Mathematische Zeitschrift 86, 1964).
+
+    Parameters
+    ----------
+    start : ndarray, shape (n,)
+        Position at the start and the end [rad or m].
+    limits : JointLimits
+    base_frequency : float
+        [Hz]
+    harmonics : int
+        L
+    samples : int
+        N, of one period.
+
+    Attributes
+    ----------
+    time : ndarray, shape (N,)
+        The grid, one period [s].
+    q, dq, ddq : ndarray, shape (N, 2 L - 2)
+        Basis at the grid: position relative to the start, velocity, acceleration.
+
+    Raises
+    ------
+    ExcitationError
+        If there are fewer than 2 harmonics or 200 samples, or the start is not inside the limits.
+    """
+
+    def __init__(
+        self, start: Array, limits: JointLimits, *, base_frequency: float, harmonics: int, samples: int
+    ) -> None:
+        if harmonics < 2:
+            raise ExcitationError(f'harmonics: expected at least 2, which end conditions need; got {harmonics}')
+        if samples < 200 or samples < 8 * harmonics:
+            raise ExcitationError(
+                f'samples: expected at least {max(200, 8 * harmonics)} points per period, got {samples}'
+            )
+        self.start, self.base_frequency = start, base_frequency
+        self.time = np.arange(samples) / (samples * base_frequency)
+        order = np.arange(1, harmonics + 1, dtype=float)
+        # Sines and cosines apart: random starts in a basis that mixes them serve wrong priors worse.
+        sines, cosines = null_space(np.ones((1, harmonics))), null_space(order[None])
+        offset = (1.0 / (2.0 * np.pi * base_frequency * order)) @ cosines
+        self._free = np.vstack([block_diag(sines, cosines), np.concatenate([np.zeros(harmonics - 1), offset])])
+        bases = fourier_basis(self.time, harmonics, base_frequency)
+        self.q, self.dq, self.ddq = (basis @ self._free for basis in bases[:3])
+        tight = float(np.cos(np.pi * harmonics / samples))
+        bounded = np.isfinite(limits.lower) & np.isfinite(limits.upper)
+        middle = np.where(
+            bounded, 0.5 * (np.where(bounded, limits.lower, 0.0) + np.where(bounded, limits.upper, 0.0)), start
+        )
+        self._above = middle + tight * (limits.upper - middle) - start
+        self._below = start - middle + tight * (middle - limits.lower)
+        if not (self._above > 0.0).all() or not (self._below > 0.0).all():
+            k = int(np.argmin(np.minimum(self._above, self._below)))
+            raise ExcitationError(
+                f'start of joint {k + 1}: expected a position inside its limits '
+                f'{limits.lower[k]:g} .. {limits.upper[k]:g}, got {start[k]:g}'
+            )
+        self._velocity, self._acceleration = tight * limits.velocity, tight * limits.acceleration
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of joints, and of free parameters of each."""
+        return len(self.start), self._free.shape[1]
+
+    def _gauge(self, free: Array) -> tuple[Array, Array]:
+        """Return the reach of each joint relative to its bounds, and the derivative, shapes (n,), (n, 2 L - 2).
+
+        A p-norm over the grid, never less than the largest ratio.
+        """
+        position = self.q @ free.T
+        room = np.where(position > 0.0, self._above, self._below)
+        ratio = np.concatenate(
+            [position / room, self.dq @ free.T / self._velocity, self.ddq @ free.T / self._acceleration]
+        )
+        largest = np.maximum(np.abs(ratio).max(axis=0), 1e-300)
+        relative = np.abs(ratio) / largest
+        total = np.sum(relative**_NORM, axis=0)
+        slope = relative ** (_NORM - 1) * np.sign(ratio) * total ** (1.0 / _NORM - 1.0)
+        first, second, third = np.split(slope, 3)
+        derivative = (
+            (first / room).T @ self.q
+            + (second / self._velocity).T @ self.dq
+            + (third / self._acceleration).T @ self.ddq
+        )
+        return largest * total ** (1.0 / _NORM), derivative
+
+    def bounded(self, free: Array) -> tuple[Array, Array, Array]:
+        """Return free parameters scaled so that every joint keeps its bounds.
+
+        With the gauge g of a joint the factor is (1 + g^k)^(-1/k): near one while the bounds are
+        far, near 1/g beyond them, smooth between.
+
+        Returns
+        -------
+        bounded : ndarray, shape (n, 2 L - 2)
+        factor : ndarray, shape (n,)
+        slope : ndarray, shape (n, 2 L - 2)
+            Derivative of each factor with respect to that joint's parameters.
+        """
+        gauge, derivative = self._gauge(free)
+        # in units of the larger of 1 and g, so that no power overflows
+        unit = np.maximum(gauge, 1.0)
+        below, above = (1.0 / unit) ** _CORNER, (gauge / unit) ** _CORNER
+        factor = (below + above) ** (-1.0 / _CORNER) / unit
+        change = -factor * above / ((below + above) * gauge)
+        return free * factor[:, None], factor, change[:, None] * derivative
+
+    def pull_back(self, free: Array, factor: Array, slope: Array, gradient: Array) -> Array:
+        """Carry gradients with respect to the bounded parameters, shape (..., n, 2 L - 2), back to the free ones."""
+        through = np.sum(gradient * free, axis=-1, keepdims=True)
+        return np.asarray(gradient * factor[:, None] + through * slope)
+
+    def trajectory(self, free: Array) -> FourierTrajectory:
+        """Return the bounded trajectory of free parameters, shape (n, 2 L - 2)."""
+        bounded, _, _ = self.bounded(free)
+        coefficients = bounded @ self._free.T
+        coefficients[:, -1] += self.start
+        return FourierTrajectory.from_coefficients(coefficients, self.base_frequency)
+
+
 def design_excitation(
     robot: FreeFloatingRobot,
     *,
     start: Sequence[float] | Array,
-    period: float = 10.0,
-    harmonics: int = 5,
-    criterion: CriterionName = 'condition-scaled',
     limits: JointLimits | None = None,
     alternatives: Sequence[RigidBody] = (),
     samples: int = 240,
-    starts: int = 4,
-    seed: int = 0,
     progress: Progress | None = None,
+    **settings: Any,
 ) -> ExcitationDesign:
     """Design a Fourier trajectory for the identification of body n.
 
-    The end conditions are eliminated and the bounds built in (:mod:`.rest_to_rest`), so that what remains
+    The end conditions are eliminated and the bounds built in, so that what remains
     is an unconstrained minimisation with exact gradients. The base motion follows from the joints by
     momentum conservation with the prior, and no pose is integrated.
 
@@ -173,25 +304,19 @@ def design_excitation(
         Its ``body`` is the prior.
     start : sequence of float, shape (n,)
         Position at the start and the end [rad or m].
-    period : float
-        [s]
-    harmonics : int
-        L, at least 2.
-    criterion : str
-        One of :data:`robotid_ros.excitation.criteria.CRITERIA`. 'condition-scaled' (recommended) has a small
-        weight on the log-determinant of the information: of the many motions with orthogonal columns, those
-        that move most. 'condition', in SI units, depends on units.
     limits : JointLimits, optional
         Bounds on position, velocity and acceleration; those of the arm by default.
     alternatives : sequence of RigidBody
         Other values body n may have; the criterion is averaged over them and the prior.
     samples : int
         Grid points of the period, at least 200.
-    starts : int
-        Most starting points to try; fewer where the criterion's least value is attained.
-    seed : int
-        Of the random starting points.
     progress : callable, optional
+    **settings
+        Of :class:`robotid_ros.excitation.ExcitationConfig`: the period [s], 10 by default, the harmonics, at least 2,
+        the seed of the random starting points, and how many of them (``starts``) are tried at most, 4 by default: fewer
+        where the criterion's least value is attained. The criterion 'condition-scaled', which is the default, has a
+        small weight on the log-determinant of the information: of the many motions with orthogonal columns, those that
+        move most. 'condition', in SI units, depends on units.
 
     Returns
     -------
@@ -207,15 +332,8 @@ def design_excitation(
         If the prior or an alternative is no physical body.
     """
     origin = frozen_array(start, 'start', (robot.n,), ExcitationError)
-    config = ExcitationConfig(
-        period=period,
-        harmonics=harmonics,
-        criterion=criterion,
-        starts=starts,
-        seed=seed,
-        start_position=tuple(origin.tolist()),
-        start_at_rest=True,
-    )
+    usual: dict[str, Any] = {'period': 10.0, 'criterion': 'condition-scaled', 'starts': 4, **settings}
+    config = ExcitationConfig(start_position=tuple(origin.tolist()), start_at_rest=True, **usual)
     bounds = robot.arm.limits if limits is None else limits
     for what in ('velocity', 'acceleration'):
         for name, value in zip(robot.arm.joint_names, getattr(bounds, what), strict=True):
@@ -224,14 +342,16 @@ def design_excitation(
     assumed = [robot, *(robot.with_body(body) for body in alternatives)]
     for each in assumed:
         each.require_physical_body()
-    series = RestToRestSeries(origin, bounds, base_frequency=1.0 / period, harmonics=harmonics, samples=samples)
-    starting = _FIRST_SIZE * np.random.default_rng(seed).standard_normal((starts, *series.shape))
+    series = RestToRestSeries(
+        origin, bounds, base_frequency=1.0 / config.period, harmonics=config.harmonics, samples=samples
+    )
+    starting = _FIRST_SIZE * np.random.default_rng(config.seed).standard_normal((config.starts, *series.shape))
     if not np.isfinite(predicted_conditions(robot, series.trajectory(starting[0]), samples)[1]):
         raise ExcitationError(
             f'no motion of the {robot.n} joints of this arm determines all ten unknowns; the last link must be able to '
             'turn about all axes relative to inertial space'
         )
-    objective = _Objective(series, [each.model for each in assumed], criterion)
+    objective = _Objective(series, [each.model for each in assumed], config.criterion)
     best = objective.minimise(starting, progress)
     return replace(judged_trajectory(robot, best, bounds, config), evaluations=objective.evaluations)
 

@@ -9,17 +9,21 @@
 
 """Identification of the captured target from momentum conservation."""
 
-from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import yaml
 
+from robotid_ros import __version__
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.excitation.criteria import condition_numbers
 from robotid_ros.free_floating.body import RigidBody, cross_matrix
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.regression import (
+    ConvergenceHistory,
     Regression,
     base_pose,
     body_regressor,
@@ -29,7 +33,6 @@ from robotid_ros.free_floating.regression import (
     target_regression,
     whitening_of,
 )
-from robotid_ros.free_floating.result import TargetIdentification
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 
 Estimator: TypeAlias = Literal['weighted', 'ordinary', 'recursive']
@@ -38,6 +41,114 @@ ESTIMATORS: tuple[Estimator, ...] = ('weighted', 'ordinary', 'recursive')
 
 _SWEEPS = 30
 _SUSPICIOUS = 1.5  # residual relative to the stated noise; a base 5 % too heavy in the description gives 1.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetIdentification:
+    """Result of :func:`robotid_ros.free_floating.identify_target`.
+
+    Attributes
+    ----------
+    robot_name : str
+    joint_names : tuple of str
+    body : RigidBody
+        The last link merged with the target, in the last link's frame.
+    target : RigidBody
+        The target alone: ``body`` less the bare last link.
+    unknowns : ndarray, shape (10,)
+        [1/m, c, Ixx Ixy Ixz Iyy Iyz Izz about c] of ``body``.
+    covariance : ndarray, shape (10, 10)
+        Of the unknowns, from the sensor noise, scaled to the residual.
+    body_deviation, target_deviation : ndarray, shape (10,)
+        Standard deviations of [m, c, Ixx Ixy Ixz Iyy Iyz Izz] [kg, m, kg m^2].
+    condition_si, condition_scaled : float
+        Of the stacked regressor, in SI units and with columns scaled to equal length.
+    residual_rms : ndarray, shape (2,)
+        Of the velocity rows [m/s] and of the angular-momentum rows [kg m^2/s].
+    noise_scale : float
+        Residual relative to what the stated noise predicts; near one where the model fits.
+    momentum : ndarray, shape (6,)
+        [P; L] about the inertial origin [kg m/s, kg m^2/s].
+    momentum_deviation : ndarray, shape (6,), or None
+        Where it was estimated.
+    momentum_source : {'zero', 'given', 'estimated'}
+    estimator : str
+    history : ConvergenceHistory
+        Estimates sample by sample.
+    samples : int
+    usable : bool
+    reason : str
+        Why it is not usable, or a remark; may be empty.
+    provenance : mapping
+    """
+
+    robot_name: str
+    joint_names: tuple[str, ...]
+    body: RigidBody
+    target: RigidBody
+    unknowns: Array
+    covariance: Array
+    body_deviation: Array
+    target_deviation: Array
+    condition_si: float
+    condition_scaled: float
+    residual_rms: Array
+    noise_scale: float
+    momentum: Array
+    momentum_deviation: Array | None
+    momentum_source: str
+    estimator: str
+    history: ConvergenceHistory
+    samples: int
+    usable: bool
+    reason: str
+    provenance: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and lists, as ``result.yaml`` holds them."""
+        momentum: dict[str, Any] = {
+            'source': self.momentum_source,
+            'linear': self.momentum[:3].tolist(),
+            'angular': self.momentum[3:].tolist(),
+        }
+        if self.momentum_deviation is not None:
+            momentum['linear_std'] = self.momentum_deviation[:3].tolist()
+            momentum['angular_std'] = self.momentum_deviation[3:].tolist()
+        return {
+            'robot': self.robot_name,
+            'joints': list(self.joint_names),
+            'target': _with_deviation(self.target, self.target_deviation),
+            'last_link_with_target': _with_deviation(self.body, self.body_deviation),
+            'condition_number': {'si': self.condition_si, 'scaled': self.condition_scaled},
+            'momentum': momentum,
+            'estimator': self.estimator,
+            'samples': self.samples,
+            'residual': {
+                'velocity_rms': float(self.residual_rms[0]),
+                'angular_momentum_rms': float(self.residual_rms[1]),
+                'noise_scale': self.noise_scale,
+            },
+            'usable': self.usable,
+            'reason': self.reason,
+            'provenance': dict(self.provenance),
+        }
+
+    def to_yaml(self, **made_with: Any) -> str:
+        """Return the text of ``result.yaml``, with what it was made with beside the version."""
+        content = self.to_dict()
+        content['provenance'] |= {**made_with, 'version': __version__}
+        return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100))
+
+
+def _with_deviation(body: RigidBody, deviation: Array) -> dict[str, Any]:
+    return {
+        **body.to_dict(),
+        'std': {
+            'mass': float(deviation[0]),
+            'center_of_mass': deviation[1:4].tolist(),
+            'inertia': deviation[4:].tolist(),
+        },
+    }
 
 
 def identify_target(
@@ -90,12 +201,27 @@ def identify_target(
     if forgetting != 1.0 and estimator != 'recursive':
         raise IdentificationError(f"forgetting belongs to the recursive estimator; got it with '{estimator}'")
     stated = SensorNoise() if noise is None or not any(noise.to_dict().values()) else noise
-    source, total = _momentum_setting(momentum, estimator)
-    transfer = None
+    source, total, transfer = momentum if isinstance(momentum, str) else 'given', np.zeros(6), None
+    if source == 'given':
+        total = frozen_array(momentum, 'momentum', (6,), IdentificationError)
+    elif source not in ('zero', 'estimated'):
+        raise IdentificationError(f"momentum: expected 'zero', 'estimated' or six numbers; got '{momentum}'")
+    if source == 'estimated' and estimator != 'weighted':
+        raise IdentificationError(
+            "momentum='estimated' needs the estimator 'weighted', which weighs both kinds of unknowns; "
+            f"got '{estimator}'"
+        )
     if source == 'estimated':
         body, total, transfer = _start_with_momentum(robot, measurement)
     else:
-        body = RigidBody.estimated(_ordinary_solution(target_regression(robot, measurement, total)))
+        plain = target_regression(robot, measurement, total)
+        solution, rank = scaled_solution(plain.A, plain.Y)
+        if not np.isfinite(_conditions(plain.A)[1]):
+            raise IdentificationError(
+                f'the motion determines {min(rank, 9)} of the ten unknowns; at least three samples are needed, with '
+                'angular velocities of the last link about different axes: record more of the designed trajectory'
+            )
+        body = RigidBody.estimated(solution)
     # seen from the end, forgetting is a weight that grows from sample to sample
     age = np.sqrt(forgetting ** np.arange(len(measurement))[::-1])[:, None, None]
 
@@ -148,49 +274,18 @@ def identify_target(
     )
 
 
-def _momentum_setting(momentum: str | Sequence[float] | Array, estimator: Estimator) -> tuple[str, Array]:
-    """Return where the momentum comes from, and its value where that is known."""
-    if not isinstance(momentum, str):
-        return 'given', frozen_array(momentum, 'momentum', (6,), IdentificationError)
-    if momentum not in ('zero', 'estimated'):
-        raise IdentificationError(f"momentum: expected 'zero', 'estimated' or six numbers; got '{momentum}'")
-    if momentum == 'estimated' and estimator != 'weighted':
-        raise IdentificationError(
-            "momentum='estimated' needs the estimator 'weighted', which weighs both kinds of unknowns; "
-            f"got '{estimator}'"
-        )
-    return momentum, np.zeros(6)
-
-
 def _conditions(A: Array) -> tuple[float, float]:
     """Return the condition numbers of rows (N, 6, 10), in SI units and with scaled columns."""
     stacked = A.reshape(-1, A.shape[2])
     return condition_numbers(stacked.T @ stacked)
 
 
-def _ordinary_solution(regression: Regression) -> Array:
-    """Return the unknowns by plain least squares, shape (10,); refuse a motion that does not determine them."""
-    solution, rank = scaled_solution(regression.A, regression.Y)
-    if not np.isfinite(_conditions(regression.A)[1]):
-        raise IdentificationError(
-            f'the motion determines {min(rank, 9)} of the ten unknowns; at least three samples are needed, with '
-            'angular velocities of the last link about different axes: record more of the designed trajectory'
-        )
-    return solution
-
-
 def _start_with_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasurement) -> tuple[RigidBody, Array, Array]:
     """Return body n and momentum [P; L], exact for exact data, and the derivative of the equations by the momentum.
 
-    In the standard parameters [m, m c, I about p_n] the momentum of body n is linear, and so is the whole system of
-    16 unknowns.
-
-    Raises
-    ------
-    DataError
-        If the base pose was not measured.
-    IdentificationError
-        If the motion does not determine the 16 unknowns.
+    In the standard parameters [m, m c, I about p_n] the momentum of body n is linear, and so is the whole system of 16
+    unknowns. Raises a DataError if the base pose was not measured. Raises an IdentificationError if the motion does not
+    determine the 16 unknowns.
     """
     rows, transfer, right = _linear_system(robot, measurement)
     solution, rank = scaled_solution(np.concatenate([rows, -transfer], axis=2), right)
@@ -270,8 +365,7 @@ def _estimate_covariance(jacobian: Array, weights: Array, covariance: Array) -> 
     gain = np.linalg.inv(np.einsum('nki,nkj->ij', scaled, scaled))
     spread = weights @ covariance @ np.swapaxes(weights, 1, 2)
     middle = np.einsum('nki,nkl,nlj->ij', scaled, spread, scaled, optimize=True)
-    result: Array = gain @ middle @ gain / np.outer(scale, scale)
-    return result
+    return np.asarray(gain @ middle @ gain / np.outer(scale, scale))
 
 
 def _propagated(function: Callable[[Array], Array], unknowns: Array, covariance: Array) -> Array:
@@ -281,22 +375,16 @@ def _propagated(function: Callable[[Array], Array], unknowns: Array, covariance:
         [(function(unknowns + step) - function(unknowns - step)) / (2.0 * step.sum()) for step in np.diag(steps)],
         axis=1,
     )
-    deviation: Array = np.sqrt(np.diag(slope @ covariance @ slope.T))
-    return deviation
+    return np.asarray(np.sqrt(np.diag(slope @ covariance @ slope.T)))
 
 
 def check_zero_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasurement, covariance: Array) -> None:
     """Refuse data that a momentum other than zero explains far better.
 
-    An F test of the 16-parameter model against the 10-parameter one, that also asks for half the
-    residual to go: model errors are not white, and a small but significant improvement is not yet momentum.
-    ``robot`` has the estimate of body n; ``covariance``, shape (N, 6, 6), is that of the residual A x - Y. Nothing
-    can be tested without the base pose or with fewer than four samples.
-
-    Raises
-    ------
-    IdentificationError
-        If the data carry momentum.
+    An F test of the 16-parameter model against the 10-parameter one, that also asks for half the residual to go: model
+    errors are not white, and a small but significant improvement is not yet momentum. ``robot`` has the estimate of
+    body n; ``covariance``, shape (N, 6, 6), is that of the residual A x - Y. Nothing can be tested without the base
+    pose or with fewer than four samples. Raises an IdentificationError if the data carry momentum.
     """
     if not measurement.has_pose or len(measurement) < 4:
         return
@@ -319,9 +407,9 @@ def check_zero_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasureme
         return
     statistic = (without - with_it) / 6.0 / max(with_it / (right.size - 16), 1e-20 * size)
     if statistic > 100.0 and with_it < 0.25 * without:
-        linear, angular = solution[10:13], solution[13:]
+        linear, angular = (', '.join(f'{value:.3g}' for value in part) for part in (solution[10:13], solution[13:]))
         raise IdentificationError(
-            f'the data carry momentum, P = {_spell(linear)} kg m/s and L = {_spell(angular)} kg m^2/s about the '
+            f'the data carry momentum, P = ({linear}) kg m/s and L = ({angular}) kg m^2/s about the '
             "inertial origin, but zero was assumed; pass momentum='estimated', or the momentum if it is known"
         )
 
@@ -352,7 +440,3 @@ def _jacobian(body: RigidBody, regression: Regression, transfer: Array) -> Array
     through[:, 3:, :3] = cross_matrix(body.center_of_mass[None]) @ transfer[:, :3, :3] - transfer[:, 3:, :3]
     through[:, 3:, 3:] = -transfer[:, 3:, 3:]
     return np.concatenate([regression.A, through], axis=2)
-
-
-def _spell(vector: Array) -> str:
-    return '(' + ', '.join(f'{value:.3g}' for value in vector) + ')'

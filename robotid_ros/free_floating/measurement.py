@@ -28,12 +28,7 @@ from robotid_ros.settings import Settings, setting
 from robotid_ros.tables import read_table, write_table
 
 _SIGNALS = ('time', 'q', 'dq', 'base_twist', 'base_position', 'base_orientation')
-_TWIST = 6  # columns
-_USED = {  # numbers of a message: twist, pose
-    'nav_msgs/Odometry': [*range(43, 49), *range(7)],
-    'geometry_msgs/TwistStamped': [*range(6)],
-    'geometry_msgs/PoseStamped': [*range(7)],
-}
+_TWIST, _POSE_NUMBERS = 6, 7  # columns, the first and the last of a message
 _POSE = {
     'base_position': tuple(f'base/position/{axis}' for axis in 'xyz'),
     'base_orientation': tuple(f'base/orientation/{part}' for part in ('qw', 'qx', 'qy', 'qz')),
@@ -228,38 +223,35 @@ def read_floating_bag(path: str | Path, joint_names: tuple[str, ...]) -> Floatin
     DataError
         If it is no readable bag, or a signal is not in it, or two topics have the same one.
     """
-    joints = read_bag(path, joints=joint_names)
+    bag = Bag.open(path)
+    joints = read_bag(bag, joints=joint_names)
     if joints.velocity is None:
         raise DataError(f'{path}: the joint states have no velocities; a free-floating identification needs them')
-    bag = Bag.open(path)
-    base = _topic(bag, path, ('nav_msgs/Odometry', 'geometry_msgs/TwistStamped'))
-    if base is None:
+    moving = _values(bag, ('nav_msgs/Odometry', 'geometry_msgs/TwistStamped'))
+    if moving is None:
         raise DataError(
             f'{path}: expected the twist of the base as nav_msgs/Odometry or geometry_msgs/TwistStamped; '
             f'the bag has: {", ".join(f"{name} ({kind})" for name, kind in bag.topics.items())}'
         )
-    stamps, values = _values(bag, base, path)
-    pose_stamps, pose = stamps, values[:, _TWIST:]
-    pose_topic = _topic(bag, path, ('geometry_msgs/PoseStamped',))
-    if not pose.shape[1] and pose_topic is not None:
-        pose_stamps, pose = _values(bag, pose_topic, path)
-    joint_time, time, pose_time = joints.time, 1e-9 * (stamps - joints.origin), 1e-9 * (pose_stamps - joints.origin)
-    inside = (time >= joint_time[0]) & (time <= joint_time[-1])
-    if pose.shape[1]:
-        inside &= (time >= pose_time[0]) & (time <= pose_time[-1])
-    if inside.sum() < 2:
+    stamps, values = moving
+    placed = _values(bag, ('nav_msgs/Odometry', 'geometry_msgs/PoseStamped'))
+    if placed is not None:
+        within = (stamps >= placed[0][0]) & (stamps <= placed[0][-1])
+        stamps, values = stamps[within], values[within]
+    inside, there = joints.at(stamps)
+    if len(there) < 2:
         raise DataError(f'{path}: joint states and the twist of the base have no time in common')
-    time = time[inside]
     position = orientation = None
-    if pose.shape[1]:
-        seen = CubicSpline(pose_time, _continuous(pose))(time)
+    if placed is not None:
+        pose_stamps, pose = placed
+        seen = CubicSpline(1e-9 * (pose_stamps - joints.origin), _continuous(pose[:, -_POSE_NUMBERS:]))(there.time)
         position, quaternion = seen[:, :3], seen[:, [6, 3, 4, 5]]
         orientation = quaternion / np.linalg.norm(quaternion, axis=1, keepdims=True)
     return FloatingMeasurement(
         joint_names=joint_names,
-        time=time - time[0],
-        q=CubicSpline(joint_time, joints.position)(time),
-        dq=CubicSpline(joint_time, joints.velocity)(time),
+        time=there.time - there.time[0],
+        q=there.position,
+        dq=there.velocity,
         base_twist=values[inside, :_TWIST],
         base_position=position,
         base_orientation=orientation,
@@ -267,24 +259,20 @@ def read_floating_bag(path: str | Path, joint_names: tuple[str, ...]) -> Floatin
     )
 
 
-def _topic(bag: Bag, path: str | Path, kinds: tuple[str, ...]) -> str | None:
-    """Return the only topic of the first of some types that is in the bag."""
-    for kind in kinds:
-        names = bag.of_type(kind)
-        if len(names) > 1:
-            raise DataError(f'{path}: expected one topic of {kind}, got {", ".join(names)}')
-        if names:
-            return names[0]
-    return None
-
-
-def _values(bag: Bag, topic: str, path: str | Path) -> tuple[IntArray, Array]:
-    """Return the stamps [ns], increasing, and the numbers of a topic's messages."""
-    stamps, rows = bag.numbers(topic)
+def _values(bag: Bag, kinds: tuple[str, ...]) -> tuple[IntArray, Array] | None:
+    """Return the increasing stamps [ns] and the numbers of the only topic of the first of some types in a bag."""
+    names = next(filter(None, map(bag.of_type, kinds)), [])
+    if not names:
+        return None
+    if len(names) > 1:
+        raise DataError(f'{bag.path}: expected one topic of {bag.topics[names[0]]}, got {", ".join(names)}')
+    stamps, rows = bag.numbers(names[0])
     order, first = np.unique(stamps, return_index=True)
     if len(order) < 2:
-        raise DataError(f'{path}: expected at least two messages with different stamps on {topic}, got {len(order)}')
-    return order, rows[first][:, _USED[bag.topics[topic]]]
+        raise DataError(
+            f'{bag.path}: expected at least two messages with different stamps on {names[0]}, got {len(order)}'
+        )
+    return order, rows[first]
 
 
 def _continuous(pose: Array) -> Array:

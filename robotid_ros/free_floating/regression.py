@@ -47,16 +47,9 @@ def body_regressor(motion: Array) -> Array:
         A = [ u  [w]x  0        ]
             [ 0  [u]x  Omega(w) ],   Omega(w) = [x y z 0 0 0; 0 x 0 y z 0; 0 0 x 0 y z]
 
-    Parameters
-    ----------
-    motion : ndarray, shape (N, 6)
-        [w; u]: angular velocity of body n [rad/s] and linear momentum of the known bodies less that
-        of the whole system [kg m/s], both in the frame of body n.
-
-    Returns
-    -------
-    ndarray, shape (N, 6, 10)
-        Columns [1/m, c (3), Ixx, Ixy, Ixz, Iyy, Iyz, Izz].
+    ``motion``, shape (N, 6) [w; u]: angular velocity of body n [rad/s] and linear momentum of the known bodies less
+    that of the whole system [kg m/s], both in the frame of body n. The result has the shape (N, 6, 10): columns [1/m, c
+    (3), Ixx, Ixy, Ixz, Iyy, Iyz, Izz].
     """
     w, u = motion[:, :3], motion[:, 3:]
     result = np.zeros((len(motion), 6, 10))
@@ -77,45 +70,29 @@ _GRAM = np.einsum('aki,bkj->abij', _UNIT_ROWS, _UNIT_ROWS)
 
 def information(motion: Array) -> Array:
     """Return G = (1/N) sum A^T A of a motion [w; u] of shape (N, 6), shape (10, 10)."""
-    gram: Array = np.einsum('ab,abij->ij', motion.T @ motion / len(motion), _GRAM)
-    return gram
+    return np.asarray(np.einsum('ab,abij->ij', motion.T @ motion / len(motion), _GRAM))
 
 
 def information_gradient(motion: Array, slope: Array) -> Array:
     """Return the derivative of a function of G by each sample of the motion, shape (N, 6), from that by G (10, 10)."""
     moments = np.einsum('abij,ij->ab', _GRAM, slope)
-    gradient: Array = motion @ (moments + moments.T) / len(motion)
-    return gradient
+    return np.asarray(motion @ (moments + moments.T) / len(motion))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
-    """The stacked equations of N samples.
+    """The stacked equations of N samples."""
 
-    Attributes
-    ----------
-    A : ndarray, shape (N, 6, 10)
-    Y : ndarray, shape (N, 6)
-        Three rows of velocity [m/s], then three of angular momentum [kg m^2/s], in frame n.
-    rotation : ndarray, shape (N, 3, 3)
-        Frame n in the base frame.
-    origin : ndarray, shape (N, 3)
-        Joint n in the base frame, p_n [m].
-    """
-
-    A: Array
-    Y: Array
-    rotation: Array
-    origin: Array
+    A: Array  # shape (N, 6, 10)
+    Y: Array  # shape (N, 6): three rows of velocity [m/s], then three of angular momentum [kg m^2/s], in frame n
+    rotation: Array  # shape (N, 3, 3): frame n in the base frame
+    origin: Array  # shape (N, 3): joint n in the base frame, p_n [m]
 
 
 def base_pose(measurement: FloatingMeasurement) -> tuple[Array, Array]:
     """Return the base's position (N, 3) and rotation (N, 3, 3), which momentum other than zero needs.
 
-    Raises
-    ------
-    DataError
-        If they were not measured.
+    Raises a DataError if they were not measured.
     """
     if measurement.base_position is None or measurement.base_orientation is None:
         raise DataError(
@@ -129,12 +106,8 @@ def target_regression(
 ) -> Regression:
     """Return the regression of body n from a measurement; ``robot.body`` is not used.
 
-    ``momentum``, shape (6,), is a constant one [P; L] about the inertial origin; zero if absent.
-
-    Raises
-    ------
-    DataError
-        If joints differ, or there is momentum and the base pose was not measured.
+    ``momentum``, shape (6,), is a constant one [P; L] about the inertial origin; zero if absent. Raises a DataError if
+    joints differ, or there is momentum and the base pose was not measured.
     """
     if measurement.joint_names != robot.arm.joint_names:
         raise DataError(
@@ -153,8 +126,7 @@ def target_regression(
     angular = rest[:, 3:] - cross(origin, rest[:, :3])
 
     def turned(vectors: Array) -> Array:
-        result: Array = np.einsum('nba,nb->na', rotation, vectors)
-        return result
+        return np.asarray(np.einsum('nba,nb->na', rotation, vectors))
 
     motion = np.concatenate([turned(last[:, 3:]), turned(rest[:, :3])], axis=1)
     return Regression(
@@ -183,8 +155,7 @@ def residual_covariance(
     change[:, 3:, 3:] = rotation
     center = maps.poses[:, -1, :3, 3] + maps.poses[:, -1, :3, :3] @ robot.body.center_of_mass
     change[:, 3:, :3] = -rotation @ cross_matrix(center)
-    covariance: Array = change @ spread @ np.swapaxes(change, 1, 2)
-    return covariance
+    return np.asarray(change @ spread @ np.swapaxes(change, 1, 2))
 
 
 def _noise_of_momentum(
@@ -203,8 +174,7 @@ def _noise_of_momentum(
         moved[:, 3:] = np.swapaxes(rotation, 1, 2) @ cross_matrix(momentum[None, :3])
         parts += [turned * noise.base_orientation, moved * noise.base_position]
     root = np.concatenate(parts, axis=2)
-    covariance: Array = root @ np.swapaxes(root, 1, 2)
-    return covariance
+    return np.asarray(root @ np.swapaxes(root, 1, 2))
 
 
 def scaled_solution(rows: Array, right: Array) -> tuple[Array, int]:
@@ -225,27 +195,16 @@ def whitening_of(covariance: Array) -> Array:
     Directions without noise get the smallest noise that is numerically possible beside the others.
     """
     floor = 1e-13 * np.trace(covariance, axis1=1, axis2=2)[:, None, None] * np.eye(6)
-    whitening: Array = np.linalg.inv(np.linalg.cholesky(covariance + floor))
-    return whitening
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(covariance + floor)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvergenceHistory:
-    """The estimate after each sample.
+    """The estimate after each sample."""
 
-    Attributes
-    ----------
-    time : ndarray, shape (N,)
-        [s]
-    estimates : ndarray, shape (N, p)
-        NaN while the samples so far do not determine the unknowns.
-    condition_si, condition_scaled : ndarray, shape (N,)
-        Of the rows of all samples so far; infinite while their rank is not full.
-    """
-
-    time: Array
-    estimates: Array
-    condition_si: Array
+    time: Array  # shape (N,): [s]
+    estimates: Array  # shape (N, p): NaN while the samples so far do not determine the unknowns
+    condition_si: Array  # shape (N,): of the rows of all samples so far; infinite while their rank is not full
     condition_scaled: Array
 
 

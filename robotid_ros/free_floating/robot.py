@@ -144,23 +144,12 @@ class FreeFloatingRobot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MomentumMap:
-    """Momentum as a linear function of base twist and joint rates, at N configurations.
-
-    Attributes
-    ----------
-    model : RobotModel
-    poses : ndarray, shape (N, n, 4, 4)
-        Link frames in the base frame.
-    screws : ndarray, shape (N, n, 6)
-        Unit twists of the chain's joints.
-    composite : ndarray, shape (N, n + 1, 6, 6)
-        Spatial inertia of bodies j .. n.
-    """
+    """Momentum as a linear function of base twist and joint rates, at N configurations."""
 
     model: RobotModel
-    poses: Array
-    screws: Array
-    composite: Array
+    poses: Array  # shape (N, n, 4, 4): link frames in the base frame
+    screws: Array  # shape (N, n, 6): unit twists of the chain's joints
+    composite: Array  # shape (N, n + 1, 6, 6): spatial inertia of bodies j .. n.
 
     @property
     def base(self) -> Array:
@@ -170,22 +159,19 @@ class MomentumMap:
     @property
     def columns(self) -> Array:
         """Momentum per joint rate, C_j s_j, shape (N, n, 6), of the chain's joints."""
-        columns: Array = np.einsum('njab,njb->nja', self.composite[:, 1:], self.screws)
-        return columns
+        return np.asarray(np.einsum('njab,njb->nja', self.composite[:, 1:], self.screws))
 
     @property
     def joints(self) -> Array:
         """Momentum per measured joint rate, shape (N, 6, n)."""
-        joints: Array = np.swapaxes(self.columns, 1, 2) @ self.model.coupling
-        return joints
+        return np.asarray(np.swapaxes(self.columns, 1, 2) @ self.model.coupling)
 
     def momentum(self, base_twist: Array, dq: Array) -> Array:
         """Return the momentum [P; L] about the base origin, shape (N, 6), for its twists (N, 6) and joint rates (N, n).
 
         Twists [v; w] are along the axes of the base [m/s, rad/s].
         """
-        momentum: Array = (self.base @ base_twist[..., None])[..., 0] + (self.joints @ dq[..., None])[..., 0]
-        return momentum
+        return np.asarray((self.base @ base_twist[..., None])[..., 0] + (self.joints @ dq[..., None])[..., 0])
 
     def base_twist(self, dq: Array) -> Array:
         """Return the twist of the base for joint rates (N, n) at zero momentum, shape (N, 6)."""
@@ -195,16 +181,14 @@ class MomentumMap:
     def link_twists(self, base_twist: Array, dq: Array) -> Array:
         """Return the twists of all links at the base origin, V_0 + sum_(i<=j) s_i dq_i, shape (N, n, 6)."""
         rates = (dq @ self.model.coupling.T)[..., None]
-        twists: Array = base_twist[:, None] + np.cumsum(self.screws * rates, axis=1)
-        return twists
+        return np.asarray(base_twist[:, None] + np.cumsum(self.screws * rates, axis=1))
 
     def outer_momenta(self, link_twists: Array) -> Array:
         """Return the momentum of bodies j .. n for j = 1 .. n, shape (N, n, 6)."""
         single = self.composite[:, 1:].copy()
         single[:, :-1] -= self.composite[:, 2:]
         each = np.einsum('njab,njb->nja', single, link_twists)
-        outer: Array = np.cumsum(each[:, ::-1], axis=1)[:, ::-1]
-        return outer
+        return np.asarray(np.cumsum(each[:, ::-1], axis=1)[:, ::-1])
 
     def position_derivative(self, base_twist: Array, dq: Array) -> Array:
         """Return the derivative of the momentum with respect to the joint positions, shape (N, 6, n).
@@ -215,8 +199,7 @@ class MomentumMap:
         twists = self.link_twists(base_twist, dq)
         shifted = np.einsum('njab,njb->nja', self.composite[:, 1:], bracket(self.screws, twists))
         rows = -cobracket(self.screws, self.outer_momenta(twists)) - shifted
-        derivative: Array = np.swapaxes(rows, 1, 2) @ self.model.coupling
-        return derivative
+        return np.asarray(np.swapaxes(rows, 1, 2) @ self.model.coupling)
 
     def pull_back(self, base_twist: Array, dq: Array, wrench: Array) -> tuple[Array, Array]:
         """Return the derivatives of a function of the last link's motion, without momentum.

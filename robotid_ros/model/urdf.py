@@ -103,9 +103,9 @@ def _chain(tree: UrdfTree, base: str | None, tip: str | None, wanted: Set[str]) 
 def _chain_to_branching(tree: UrdfTree, start: str, wanted: Set[str], count: int = 0) -> list[UrdfJoint]:
     """Follow the arm past a head or wheels to its flange or gripper; ``count`` joints of it are before the start.
 
-    Where several branches move, the arm goes on along the only one with joints that are wanted. Otherwise it is the one
-    with the most joints, if these are at least as many as it has until there; shorter ones are the fingers of a
-    gripper, where it ends.
+    Where several branches move, the arm goes on along the only one with joints that are wanted, unless another one
+    follows them. Otherwise it is the one with the most joints, if these are at least as many as it has until there;
+    shorter ones are the fingers of a gripper, where it ends.
     """
     lengths: dict[str, int] = {}  # joints that move one after the other from each on, dependent ones aside
     for joint in reversed(_below(tree, tree.children[start])):
@@ -118,7 +118,10 @@ def _chain_to_branching(tree: UrdfTree, start: str, wanted: Set[str], count: int
     ]:
         moving.sort(key=lambda joint: -lengths[joint.name])
         leading = [joint for joint in moving if any(each.name in wanted for each in _below(tree, [joint]))]
-        if len(leading) == 1:
+        others = _below(tree, [joint for joint in moving if joint not in leading])
+        # Of fingers that follow one another, only the first is recorded.
+        fingers = {each.mimics for each in others} & {each.name for each in _below(tree, leading)}
+        if len(leading) == 1 and not fingers:
             moving = leading
         if len(moving) > 1:
             longest = lengths[moving[0].name]

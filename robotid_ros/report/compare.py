@@ -84,7 +84,15 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
         levels=tuple('caution' if abs(moved[k]) > limit else 'good' for k in order),
         reading='The largest change first. Amber: moved.',
     )
-    explained = [percent(100.0 - judged(result)[1].relative_error_total) for _, result in results]
+    on_what = [judged(result) for _, result in results]
+    explained = [percent(100.0 - metrics.relative_error_total) for _, metrics in on_what]
+    errors = Table(
+        caption='Match of each joint',
+        columns=(*words('Result', 'On'), *(Column(name=joint) for joint in first.joint_names)),
+        rows=tuple(
+            (name, on, *map(percent, metrics.match)) for (name, _), (on, metrics) in zip(results, on_what, strict=True)
+        ),
+    )
     return Report(
         kind='Comparison',
         title=first.robot,
@@ -102,7 +110,7 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
         sections=sections_of(
             ('Parameters', (_drift_figure(results, labels, values, std), table)),
             ('Friction', (_friction_figure(results),)),
-            ('Errors', (_error_table(results),)),
+            ('Errors', (errors,)),
         ),
     )
 
@@ -211,13 +219,4 @@ def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Fig
         reading='Without load, springs and ripple. Where a joint never moved as fast as shown, its curve is an '
         'extrapolation.',
         charts=tuple(charts),
-    )
-
-
-def _error_table(results: Sequence[tuple[str, IdentificationResult]]) -> Table:
-    errors = [(name, *judged(result)) for name, result in results]
-    return Table(
-        caption='Match of each joint',
-        columns=(*words('Result', 'On'), *(Column(name=joint) for joint in results[0][1].joint_names)),
-        rows=tuple((name, on, *map(percent, metrics.match)) for name, on, metrics in errors),
     )

@@ -16,8 +16,8 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.free_floating.body import RigidBody
+from robotid_ros.free_floating.identification import TargetIdentification
 from robotid_ros.free_floating.measurement import FloatingMeasurement
-from robotid_ros.free_floating.result import TargetIdentification
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.transforms import rotation_of_quaternion, vector_of_rotation
 from robotid_ros.report.content import (
@@ -123,9 +123,9 @@ def _target_items(result: TargetIdentification, truth: RigidBody | None) -> Iter
 
 def body_table(caption: str, body: RigidBody, deviation: Array, truth: RigidBody | None = None) -> Table:
     """Return the ten parameters of a body with their deviations, shape (10,), and with the true ones where known."""
-    values = _values(body)
+    values = body.values
     columns = [[number(value, 5) for value in values], [number(value, 2) for value in deviation]]
-    columns += [] if truth is None else [[number(value, 5) for value in _values(truth)]]
+    columns += [] if truth is None else [[number(value, 5) for value in truth.values]]
     heads = ('Found', 'Deviation [1 σ]', 'True')[: len(columns)]
     sizes = np.array([values[0], *(np.linalg.norm(values[1:4]),) * 3, *(np.abs(values[4:]).max(),) * 6])
     shares = deviation / np.maximum(sizes, 1e-300)
@@ -149,8 +149,8 @@ def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Ite
     with np.errstate(divide='ignore'):
         mass = 1.0 / history.estimates[kept, 0]
     values = np.column_stack([mass, history.estimates[kept, 1:]])
-    final = _values(result.body)
-    true = None if truth is None else _values(truth)
+    final = result.body.values
+    true = None if truth is None else truth.values
     charts = [_history_chart(k, time, values[:, k], final, result.body_deviation, true) for k in range(len(_NAMES))]
     yield Figure(
         name='convergence',
@@ -288,7 +288,3 @@ def _over_time(
         shapes=rules,
         meta='linked',
     )
-
-
-def _values(body: RigidBody) -> Array:
-    return np.concatenate([[body.mass], body.unknowns[1:]])

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The report of a dynamic identification: its sections, and how the result came about."""
+"""The report of a dynamic identification: its sections, torque and friction along a motion, and how it came about."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -19,18 +19,25 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.export.replay import Replayed
 from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
+from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.report.content import Figure, Item, Report, Table, integer, number, quantities, sections_of, words
-from robotid_ros.report.parameters import parameter_items
-from robotid_ros.report.plot import chart, line
-from robotid_ros.report.subject import Subject, consistent_error, predicted_run
-from robotid_ros.report.torque import (
-    coverage_figure,
-    friction_items,
-    residual_spectrum_figure,
-    residual_velocity_figure,
-    torque_figure,
+from robotid_ros.report.content import (
+    Figure,
+    Item,
+    Report,
+    Table,
+    friction_label,
+    integer,
+    number,
+    quantities,
+    sections_of,
+    unit,
+    units_of,
+    words,
 )
+from robotid_ros.report.parameters import interval_chart, parameter_items
+from robotid_ros.report.plot import axis, band, chart, dots, line, rule, spread
+from robotid_ros.report.subject import Run, Subject, consistent_error, friction_used, predicted_run, velocity_steps
 from robotid_ros.report.verdict import (
     condition_table,
     error_table,
@@ -45,6 +52,9 @@ from robotid_ros.report.verdict import (
 _MOST = 24  # entries of a list
 _SHOWN = 6  # alternatives of a decision, the best first
 _USES = ('training', 'validation', 'test')
+_BINS = 15
+_LINEAR = {'coulomb', 'viscous', 'offset'}
+_IN_MOTION = 0.02  # of a joint's largest speed
 
 
 def provenance_items(result: IdentificationResult) -> Iterator[Item]:
@@ -165,6 +175,348 @@ def _search_figure(cost: Array) -> Figure:
         'relative to the squared torque. A curve that still rises at its end asks for more cycles.',
         charts=(drawn,),
         wide=True,
+    )
+
+
+def torque_figure(run: Run) -> Figure:
+    """Return measured and predicted torque over time, one chart per joint, the difference below it.
+
+    Of several trajectories, the one with the largest error is shown.
+    """
+    dataset, title, count = run.dataset, run.title, len(run.dataset.sources)
+    missed, power = (
+        np.bincount(dataset.trajectory, np.sum(torque**2, axis=1), count) for torque in (run.residual, dataset.tau)
+    )
+    worst = int((missed / np.maximum(power, 1e-300)).argmax())
+    rows = dataset.trajectory == worst
+    time = dataset.time[rows] - dataset.time[rows][0]
+    charts = []
+    for j, joint, (torque, _, _) in run.joints:
+        measured, model, before = dataset.tau[rows, j], run.predicted[rows, j], run.described[rows, j]
+        errors = [float(np.sqrt(np.mean((measured - other) ** 2))) for other in (before, model)]
+        charts.append(
+            chart(
+                joint,
+                axis('time [s]', anchor='y2'),
+                axis(f'torque [{torque}]', domain=[0.4, 1.0], limits=_in_sight(measured, model, before)),
+                line('measured', time, measured, 'measured'),
+                line('prior', time, before, 'robot description'),
+                line('predicted', time, model, 'identified'),
+                line('residual', time, measured - model, 'difference', yaxis='y2'),
+                note=f'rmse {number(errors[0])} → {number(errors[1])} {torque}',
+                alt=f'{title}, {joint}: measured torque from {number(measured.min())} to {number(measured.max())} '
+                f'{torque} over {number(time[-1])} s. The root mean square difference falls from {number(errors[0])} '
+                f'{torque} by the robot description to {number(errors[1])} {torque} by the identified model.',
+                height=360,
+                yaxis2=axis(f'difference [{torque}]', domain=[0.0, 0.32], nticks=4),
+                meta='linked',
+            )
+        )
+    which = f' Of {count} runs, the one with the largest error: {dataset.sources[worst]}.' if count > 1 else ''
+    return Figure(
+        name=f'torque_{title.lower()}',
+        caption=f'{title}: torque measured, and predicted before and after',
+        reading='Blue (identified) should cover grey (measured). The difference below has a scale of its own and '
+        'should look like noise; spikes where a joint reverses are friction near standstill.' + which,
+        charts=tuple(charts),
+    )
+
+
+def _in_sight(measured: Array, predicted: Array, described: Array) -> tuple[float, float]:
+    """Return an axis range that shows the whole measurement, and of the description what is near it."""
+    low, high = float(min(measured.min(), predicted.min())), float(max(measured.max(), predicted.max()))
+    room = 0.5 * (high - low) + 1e-9
+    low, high = max(low - room, min(low, float(described.min()))), min(high + room, max(high, float(described.max())))
+    return low - 0.1 * room, high + 0.1 * room
+
+
+def residual_velocity_figure(run: Run) -> Figure:
+    """Return the torque residual against joint velocity, where a wrong friction model shows."""
+    charts = []
+    for j, joint, (torque, speed, _) in run.joints:
+        residual, velocity = run.residual[:, j], run.dataset.dq[:, j]
+        centre, mean, deviation = _binned(velocity, residual)
+        charts.append(
+            chart(
+                joint,
+                f'velocity [{speed}]',
+                f'difference [{torque}]',
+                dots('measured', velocity, residual, 'samples'),
+                band('residual', centre, mean - deviation, mean + deviation, '± 1 deviation'),
+                line('residual', centre, mean, 'mean at this velocity'),
+                note=f'largest mean {number(float(np.abs(mean).max(initial=0.0)), 2)} {torque}',
+                shapes=[rule('y', 0.0)],
+            )
+        )
+    return Figure(
+        name='residual_velocity',
+        caption=f'{run.title}: difference against velocity',
+        reading='The mean should lie on zero. A step or a bend at low speed means that the friction model misses '
+        'something.',
+        charts=tuple(charts),
+    )
+
+
+def _binned(x: Array, y: Array) -> tuple[Array, Array, Array]:
+    """Return means of x and y and deviation of y in bins of x; those with fewer than five samples are left out."""
+    edges = np.linspace(x.min(), x.max() + 1e-12, _BINS + 1)
+    index = np.clip(np.searchsorted(edges, x, side='right') - 1, 0, _BINS - 1)
+    count = np.bincount(index, minlength=_BINS)
+    full, safe = count >= 5, np.maximum(count, 1)
+    centre, mean, square = (np.bincount(index, values, _BINS) / safe for values in (x, y, y**2))
+    return centre[full], mean[full], np.sqrt(np.maximum((square - mean**2)[full], 0.0))
+
+
+def residual_spectrum_figure(run: Run) -> Figure:
+    """Return amplitude spectra of the measured torque and of the residual, one chart per joint.
+
+    Welch's estimate over the longest trajectory, with a window of a quarter of it.
+    """
+    from scipy.signal import welch  # not at the top: see robotid_ros.signals.filtering
+
+    dataset = run.dataset
+    rows = dataset.trajectory == int(np.bincount(dataset.trajectory).argmax())
+    count = int(rows.sum())
+    window = min(count, max(64, count // 4))
+    rules = [rule('x', dataset.cutoff)] if dataset.cutoff < 0.5 * dataset.rate else []
+    charts = []
+    for j, joint, (torque, _, _) in run.joints:
+        frequency, power = welch(dataset.tau[rows, j], fs=dataset.rate, nperseg=window)
+        _, left = welch(run.residual[rows, j], fs=dataset.rate, nperseg=window)
+        frequency, power, left = frequency[1:], power[1:], left[1:]
+        # At least half of the amplitude is explained up to where it first is not.
+        explained = (power > 4.0 * left) & (power > 1e-8 * power.max())
+        known = len(explained) if explained.all() else int(explained.argmin())
+        # Both spectra are shown, but not the depths beyond a filter's cutoff.
+        top = float(np.sqrt(max(power.max(), left.max())))
+        shown = max(0.2 * float(np.sqrt(left.min())), 1e-6 * top, 1e-30), 2.0 * max(top, 1e-29)
+        charts.append(
+            chart(
+                joint,
+                axis('frequency [Hz]', log=True),
+                axis(f'amplitude [{torque}/√Hz]', log=True, limits=shown),
+                line('measured', frequency, np.sqrt(power), 'measured torque'),
+                line('residual', frequency, np.sqrt(left), 'difference'),
+                note=f'explained up to {number(frequency[known - 1], 2)} Hz' if known else 'nothing explained',
+                shapes=rules,
+            )
+        )
+    return Figure(
+        name='residual_spectrum',
+        caption=f'{run.title}: difference by frequency',
+        reading='Where the difference lies far below the torque, the model explains that frequency. Where they meet, '
+        'only noise and vibration are left; a single high peak is a resonance or a gear.'
+        + (f' Dotted line: the fit used frequencies up to {number(dataset.cutoff)} Hz.' if rules else ''),
+        charts=tuple(charts),
+    )
+
+
+def coverage_figure(run: Run, limits: JointLimits) -> Figure:
+    """Return velocity against position, one chart per joint, with the limits where the motion comes near them."""
+    charts = []
+    for j, joint, (_, speed, length) in run.joints:
+        q, dq = run.dataset.q[:, j], run.dataset.dq[:, j]
+        reach, fast = 0.3 * float(np.ptp(q)), float(np.abs(dq).max())
+        ends = [float(end) for end in (limits.lower[j], limits.upper[j]) if q.min() - reach < end < q.max() + reach]
+        speeds = (-1.0, 1.0) if limits.velocity[j] < 1.3 * fast else ()
+        charts.append(
+            chart(
+                joint,
+                f'position [{length}]',
+                f'velocity [{speed}]',
+                dots('predicted', q, dq, 'visited', showlegend=False),
+                note=f'range {number(np.ptp(q))} {length}, speed to {number(fast)} {speed}',
+                alt=f'{joint}: positions from {number(q.min())} to {number(q.max())} {length} at speeds '
+                f'up to {number(fast)} {speed}.',
+                height=250,
+                shapes=[rule('x', end) for end in ends] + [rule('y', s * float(limits.velocity[j])) for s in speeds],
+            )
+        )
+    return Figure(
+        name='coverage',
+        caption='Where the motion went',
+        reading='Wide clouds on both sides of zero velocity determine gravity and friction; a joint that hardly moves '
+        'cannot be identified. Dotted lines are limits of the arm.',
+        charts=tuple(charts),
+    )
+
+
+def friction_items(subject: Subject) -> Iterator[Item]:
+    """Yield the friction curves, what a linear model would miss, the ripple where there is some, and the parameters."""
+    result, run = subject.result, subject.training
+    if not result.friction_names:
+        yield 'No friction was identified.'
+        return
+    yield _curve_figure(subject)
+    if not set(result.friction_names) <= _LINEAR:
+        yield _gain_figure(subject)
+    frequency = result.friction.ripple_frequency
+    if frequency is not None:
+
+        def ripple(dq: Array, q: Array) -> Array:
+            load, torque = np.zeros_like(dq), subject.predictor.friction_torque
+            return torque(dq, load, q) - torque(dq, load)
+
+        yield ripple_figure(run.dataset, run.predicted, ripple, np.asarray(frequency), run.joint_types)
+    charts = []
+    for k, used in enumerate(friction_used(result).T):
+        of = result.friction_units[0][k]
+        charts.append(
+            interval_chart(
+                result.friction_names[k].replace('_', ' '),
+                [joint for joint, kept in zip(result.joint_names, used, strict=True) if kept],
+                'ratio' if of == '1' else unit(of),
+                result.friction_values[used, k],
+                result.friction_std[used, k],
+            )
+        )
+    yield Figure(
+        name='friction_parameters',
+        caption='Friction parameters with 95 % intervals',
+        reading='A bar that crosses zero: this joint does not need that term, or did not move fast or slowly enough '
+        'to show it.',
+        charts=tuple(charts),
+    )
+
+
+def _curve_figure(subject: Subject) -> Figure:
+    """Return friction torque against velocity in the training data, one chart per joint.
+
+    The points are tau - tau_hat + friction_hat: the measured torque without that of the rigid body. The curves are at
+    the median load, where friction depends on the load.
+    """
+    run, model, dataset = subject.training, subject.model, subject.training.dataset
+    velocity = velocity_steps()[:, None] * np.abs(dataset.dq).max(axis=0)
+    carried = np.abs(subject.predictor.rigid_torque(dataset.q, dataset.dq, dataset.ddq))
+    load = np.broadcast_to(np.median(carried, axis=0), velocity.shape)
+    fitted = subject.predictor.motor_friction(velocity, load)
+    described = model.damping * velocity + model.friction * np.sign(velocity)
+    truth = None if subject.true_friction is None else subject.true_friction(velocity, load)
+    points = run.residual + run.friction
+    charts = []
+    for j, joint, (torque, speed, _) in run.joints:
+        v, curve = velocity[:, j], fitted[:, j]
+        traces = [dots('measured', dataset.dq[:, j], points[:, j], 'measured, rigid body subtracted')]
+        if described.any():
+            traces.append(line('prior', v, described[:, j], 'robot description'))
+        if truth is not None:
+            traces.append(line('truth', v, truth[:, j], 'true'))
+        traces.append(line('predicted', v, curve, f'fitted: {friction_label(subject.result.friction_name)}'))
+        low, high = np.quantile(points[:, j], [0.002, 0.998])  # a few wild samples do not set the scale
+        low, high = min(float(low), float(curve.min())), max(float(high), float(curve.max()))
+        margin = 0.06 * (high - low) + 1e-9
+        fast = float(np.abs(v).max())
+        charts.append(
+            chart(
+                joint,
+                f'velocity [{speed}]',
+                axis(f'friction [{torque}]', limits=(low - margin, high + margin)),
+                *traces,
+                note=f'{number(curve[-1])} {torque} at {number(fast, 2)} {speed}',
+                alt=f'{joint}: friction torque against velocity; the fitted curve runs from {number(curve[0])} '
+                f'to {number(curve[-1])} {torque} between {number(-fast, 2)} and {number(fast, 2)} {speed}.',
+                shapes=[rule('y', 0.0)],
+            )
+        )
+    return Figure(
+        name='friction',
+        caption='Friction curves with data',
+        reading='The curve should run through the middle of the points. Friction opposes the motion: positive on the '
+        'right, negative on the left, but for a constant offset.',
+        charts=tuple(charts),
+    )
+
+
+def _gain_figure(subject: Subject) -> Figure:
+    """Return the torque error over time with the friction model and with a linear one, one chart per joint.
+
+    The linear one is Coulomb and viscous friction and an offset, fitted by least squares to what the rigid body leaves
+    of the training data in motion; the errors are those of the judged run.
+
+    Source: the figure by which W. Xi et al. compare a linear and a non-linear friction model.
+    """
+    trained, run, name = subject.training, subject.judged, friction_label(subject.result.friction_name)
+    rows = run.dataset.trajectory == 0
+    time = run.dataset.time[rows] - run.dataset.time[rows][0]
+
+    def linear(velocity: Array) -> Array:
+        return np.stack([np.sign(velocity), velocity, np.ones_like(velocity)], axis=1)
+
+    charts = []
+    for j, joint, (torque, _, _) in run.joints:
+        speed = trained.dataset.dq[:, j]
+        moving = np.abs(speed) > _IN_MOTION * np.abs(speed).max()
+        # Measured torque less that of the rigid body, of the data fitted to and of those shown.
+        before, after = ((each.residual + each.friction)[:, j] for each in (trained, run))
+        fitted = np.linalg.lstsq(linear(speed[moving]), before[moving], rcond=None)[0]
+        errors = (after - linear(run.dataset.dq[:, j]) @ fitted)[rows], run.residual[rows, j]
+        rms = [number(float(np.sqrt(np.mean(error**2)))) for error in errors]
+        charts.append(
+            chart(
+                joint,
+                'time [s]',
+                f'torque error [{torque}]',
+                line('prior', time, errors[0], 'linear friction'),
+                line('predicted', time, errors[1], name),
+                note=f'rmse {rms[0]} → {rms[1]} {torque}',
+                alt=f'{joint}: torque error over {number(time[-1])} s, rms {rms[0]} {torque} with linear '
+                f'friction and {rms[1]} {torque} with {name}.',
+            )
+        )
+    return Figure(
+        name='friction_gain',
+        caption='Torque error with linear friction and with the friction model',
+        reading='What is left of the torque over time. Where the curves lie on each other, Coulomb and viscous '
+        'friction with an offset would do.',
+        charts=tuple(charts),
+    )
+
+
+def ripple_figure(
+    dataset: Dataset,
+    predicted: Array,
+    ripple: Callable[[Array, Array], Array],
+    frequency: Array,
+    joint_types: Sequence[str],
+) -> Figure:
+    """Return torque ripple against position for the joints that have some.
+
+    The points are tau - tau_hat + ripple_hat: the measured torque without anything else that is explained. The curve is
+    drawn about where the joint is slowest, over at most ten ripples, at creeping speed. ``predicted``, shape (N, n), is
+    the whole predicted torque [N m or N], and ``ripple`` returns the ripple in it at velocities and positions of shape
+    (K, n); ``frequency``, shape (n,), is that of the ripple [1/rad], zero for joints without.
+    """
+    centre = dataset.q[np.abs(dataset.dq).argmin(axis=0), np.arange(dataset.n)]
+    half = 10.0 * np.pi / np.where(frequency > 0.0, frequency, np.inf)
+    low, high = (np.clip(centre + s * half, dataset.q.min(axis=0), dataset.q.max(axis=0)) for s in (-1.0, 1.0))
+    position = low + np.linspace(0.0, 1.0, 400)[:, None] * (high - low)
+    curve, along = ripple(np.full_like(position, 1e-6), position), ripple(dataset.dq, dataset.q)
+    points = dataset.tau - predicted + along
+    charts = []
+    for j in np.flatnonzero(frequency):
+        torque, _, length = units_of(joint_types[int(j)])
+        inside = np.flatnonzero((dataset.q[:, j] >= position[0, j]) & (dataset.q[:, j] <= position[-1, j]))
+        inside = inside[spread(len(inside))]
+        q, joint, rate = dataset.q[inside, j], dataset.joint_names[j], number(frequency[j])
+        charts.append(
+            chart(
+                joint,
+                f'position [{length}]',
+                f'ripple [{torque}]',
+                dots('measured', q, points[inside, j], 'measured, the rest subtracted'),
+                line('prior', position[:, j], curve[:, j], 'fitted, at creeping speed'),
+                dots('predicted', q, along[inside, j], 'fitted, along the motion'),
+                note=f'{rate} per {length}',
+                alt=f'{joint}: torque ripple against position, {rate} per {length} with an amplitude of '
+                f'{number(np.abs(curve[:, j]).max())} {torque} at creeping speed.',
+            )
+        )
+    return Figure(
+        name='ripple',
+        caption='Torque ripple of motor and gear',
+        reading='Cogging and gear errors repeat with the motor shaft, and fast motion hides them. Blue points should '
+        'lie on grey ones; where grey stays at zero throughout, do not believe the ripple of that joint.',
+        charts=tuple(charts),
     )
 
 

@@ -236,12 +236,7 @@ class LiveServer:
     takes any free one. ``address`` is what to open in a browser. On any but a loopback address it holds a token made
     for this server, and who has that can stop the arm.
 
-    Raises
-    ------
-    MissingDependencyError
-        If tornado or plotly is not installed.
-    DataError
-        If the port is taken.
+    Raises a MissingDependencyError if tornado or plotly is not installed. Raises a DataError if the port is taken.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ import numpy as np
 from robotid_ros import __version__
 from robotid_ros.errors import MissingDependencyError
 from robotid_ros.files import write_text
-from robotid_ros.report.content import Fact, Item, Level, Report, Table, Verdict
+from robotid_ros.report.content import Item, Level, Report, Table, Verdict
 from robotid_ros.report.plot import Chart
 
 _SHORT = 24  # characters of a row's name that fit into one line on a phone
@@ -74,10 +74,14 @@ def render_report(report: Report, *, before: str = '', data: Any = None, script:
         items = '\n'.join(_item(item, f'chart-{k}-{number}', charts) for number, item in enumerate(section.items, 1))
         links += f'<a href="#section-{k}">{escape(section.title)}</a>'
         sections.append(f'<section id="section-{k}"><h2>{escape(section.title)}</h2>\n{items}\n</section>')
+    facts = ''
+    for fact in report.facts:
+        note = f'<dd class="note">{escape(fact.note)}</dd>' if fact.note else ''
+        facts += f'<div><dt>{escape(fact.label)}</dt><dd>{escape(fact.value)}</dd>{note}</div>'
     body = (
         f'<header>\n<p class="kind">{escape(report.kind)}</p>\n<h1>{escape(report.title)}</h1>\n'
         f'{_verdict(report.verdict)}\n<p class="summary">{escape(report.summary)}</p>\n'
-        f'<dl class="facts">{"".join(map(_fact, report.facts))}</dl>\n</header>\n'
+        f'<dl class="facts">{facts}</dl>\n</header>\n'
         f'<nav aria-label="Contents">{links}</nav>\n{before}<main>\n' + '\n'.join(sections) + '\n</main>'
     )
     return html_page(f'{report.title} – {report.kind.lower()}', body, charts, data=data, script=script)
@@ -145,11 +149,6 @@ def _verdict(verdict: Verdict | None) -> str:
         f'<div class="verdict {verdict.level}">{_light(verdict.level)}'
         f'<div><p class="headline">{escape(verdict.headline)}</p>{reasons}</div></div>'
     )
-
-
-def _fact(fact: Fact) -> str:
-    note = f'<dd class="note">{escape(fact.note)}</dd>' if fact.note else ''
-    return f'<div><dt>{escape(fact.label)}</dt><dd>{escape(fact.value)}</dd>{note}</div>'
 
 
 def _item(item: Item, name: str, charts: dict[str, Chart]) -> str:

@@ -147,8 +147,7 @@ def noise_of_one_period(values: Array) -> Array:
     if count < 16:
         return np.zeros(values.shape[1])
     squared = np.abs(np.fft.rfft(values, axis=0)[count // 4 : count // 2] * 2.0 / count) ** 2
-    noise: Array = np.sqrt(np.median(squared, axis=0) * count / (4.0 * np.log(2.0)))
-    return noise
+    return np.asarray(np.sqrt(np.median(squared, axis=0) * count / (4.0 * np.log(2.0))))
 
 
 def choose_harmonics(values: Array, noise_std: ArrayLike, period: float) -> int:

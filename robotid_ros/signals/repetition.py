@@ -26,15 +26,9 @@ _SHARE = 0.6  # of the motion that a period found in it must explain
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repetition:
-    """A stretch of a recording in which the motion repeats.
+    """A stretch of a recording in which the motion repeats."""
 
-    Attributes
-    ----------
-    period, start, end : float
-        [s]; the stretch has two whole periods at least.
-    """
-
-    period: float
+    period: float  # [s]; the stretch has two whole periods at least
     start: float
     end: float
 
@@ -42,14 +36,7 @@ class Repetition:
 def repetition(time: Array, position: Array, period: float) -> Repetition | None:
     """Return the longest stretch that repeats with a period, or None where no two periods are alike.
 
-    Parameters
-    ----------
-    time : ndarray, shape (N,)
-        Increasing [s].
-    position : ndarray, shape (N, n)
-        [rad or m]
-    period : float
-        [s]
+    ``time``, shape (N,): increasing [s]. ``position``, shape (N, n) [rad or m]. ``period`` [s].
     """
     if len(time) < 32 or time[-1] - time[0] < 1.9 * period:
         return None

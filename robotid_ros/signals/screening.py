@@ -113,21 +113,11 @@ class ScreenCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScreenedChunk:
-    """Which samples of a chunk can be used.
+    """Which samples of a chunk can be used."""
 
-    Attributes
-    ----------
-    usable : ndarray of bool, shape (M,)
-        Stamped, in order, finite.
-    displaced : ndarray of bool, shape (M,)
-        Stamps are off by the jumps so far.
-    jumps : ndarray of int
-        Samples at which the clock jumped.
-    """
-
-    usable: BoolArray
-    displaced: BoolArray
-    jumps: IntArray
+    usable: BoolArray  # shape (M,): stamped, in order, finite
+    displaced: BoolArray  # shape (M,): stamps are off by the jumps so far
+    jumps: IntArray  # samples at which the clock jumped
 
 
 @dataclass(slots=True)

@@ -9,10 +9,19 @@
 
 """A simulated arm in MuJoCo, with friction, drives and sensors, and known truth."""
 
-from robotid_ros.simulation.arm_truth import ArmTruth, Drive, nominal_truth, perturb, read_truth, write_truth
+from robotid_ros.simulation.arm_truth import (
+    LAWS,
+    ArmTruth,
+    Drive,
+    JointFriction,
+    nominal_truth,
+    perturb,
+    prior_friction,
+    read_truth,
+    write_truth,
+)
 from robotid_ros.simulation.controller import CommandPoint, TrajectoryFollower
 from robotid_ros.simulation.gazebo_description import gazebo_controllers, gazebo_description, world_physics
-from robotid_ros.simulation.joint_friction import LAWS, JointFriction, prior_friction
 from robotid_ros.simulation.plant import Plant
 from robotid_ros.simulation.sensors import PlantMotion, Sensors, effort_scale
 from robotid_ros.simulation.simulated_run import SimulatedRun, simulate_trajectory, start_position

@@ -7,10 +7,10 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The arm that is simulated: what an identification does not know and has to find."""
+"""The arm that is simulated: what an identification does not know and has to find, friction first."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,167 @@ from robotid_ros.files import write_text
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import INERTIAL_NAMES, physical_violation, pseudo_inertia, pseudo_inertia_parameters
 from robotid_ros.reading import read_yaml, refusing
-from robotid_ros.simulation.joint_friction import JointFriction, prior_friction
 from robotid_ros.simulation.sensors import PlantMotion
+
+# Shares of the effort limit: dry friction, and viscous friction at the velocity limit, where a URDF has neither. Strain
+# wave drives of arms between 5 and 50 kg have about as much.
+_TYPICAL_COULOMB_SHARE = 0.04
+_TYPICAL_VISCOUS_SHARE = 0.06
+
+
+# What a law adds to Coulomb and viscous friction, as parts of the Coulomb friction and as speeds: enough to stand out
+# of the noise, at speeds that a friction sweep goes through.
+_SHARES = {'static': {'breakaway': 0.35}, 'stribeck': {'breakaway': 0.35}, 'daemi_heimann': {'arctan_gain': -0.25}}
+_SPEEDS = {
+    'static': {'breakaway_speed': 0.01},
+    'stribeck': {'stribeck_velocity': 0.1},
+    'daemi_heimann': {'arctan_rate': 8.0},
+}
+LAWS = ('coulomb_viscous', *_SHARES)
+
+
+def _unset() -> Array:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointFriction:
+    """Coulomb, viscous, Stribeck or static, and arctangent friction of n joints, and a constant offset.
+
+    tau_f = [F_c + F_b exp(-(dq/v_s)^2)] sign(dq) + F_v dq + F_a arctan(f_b dq) + F_o
+
+    With a break-away speed v_b a step is in the exponential's place: F_c + F_b where |dq| < v_b, and F_c elsewhere.
+
+    (Armstrong-Helouvry, Dupont, Canudas de Wit, 1994, section 2, with the breakaway excess
+    F_b = F_s - F_c; the arctangent after Daemi and Heimann, 1996). Within the dry part, sign(0)
+    stands for any value between -1 and 1.
+
+    Attributes
+    ----------
+    coulomb : ndarray, shape (n,)
+        F_c [N m or N]; not negative.
+    viscous : ndarray, shape (n,)
+        F_v [N m s/rad or N s/m]; not negative.
+    breakaway : ndarray, shape (n,)
+        F_b [N m or N]; not negative, zero by default.
+    stribeck_velocity : ndarray, shape (n,)
+        v_s [rad/s or m/s]; positive, 0.1 by default.
+    offset : ndarray, shape (n,)
+        F_o [N m or N]; zero by default.
+    arctan_gain : ndarray, shape (n,)
+        F_a [N m or N]; zero by default. A negative one, with which friction falls with speed, must
+        leave F_c + F_a pi/2 not negative, so that friction never drives the joint.
+    arctan_rate : ndarray, shape (n,)
+        f_b [s/rad or s/m]; not negative, zero by default.
+    breakaway_speed : ndarray, shape (n,)
+        v_b [rad/s or m/s]; zero, the default, for Stribeck's law.
+
+    Raises
+    ------
+    ModelError
+        If shapes differ or a value has the wrong sign.
+    """
+
+    coulomb: Array
+    viscous: Array
+    breakaway: Array = field(default_factory=_unset)
+    stribeck_velocity: Array = field(default_factory=_unset)
+    offset: Array = field(default_factory=_unset)
+    arctan_gain: Array = field(default_factory=_unset)
+    arctan_rate: Array = field(default_factory=_unset)
+    breakaway_speed: Array = field(default_factory=_unset)
+
+    def __post_init__(self) -> None:
+        n = len(np.atleast_1d(self.coulomb))
+        defaults = {name: 0.1 if name == 'stribeck_velocity' else 0.0 for name in self.names()[2:]}
+        for name in self.names():
+            value = getattr(self, name)
+            if np.size(value) == 0 and name in defaults:
+                value = np.full(n, defaults[name])
+            value = frozen_array(value, f'friction: {name}', (n,), ModelError)
+            lowest = value.min(initial=np.inf)
+            signed = name in ('offset', 'arctan_gain')
+            if (name == 'stribeck_velocity' and lowest <= 0.0) or (not signed and lowest < 0.0):
+                raise ModelError(f'friction: expected {name} to be positive, got {lowest:g}')
+            object.__setattr__(self, name, value)
+        level = (self.coulomb + self.arctan_gain * np.pi / 2.0).min(initial=np.inf)
+        if level < 0.0:
+            raise ModelError(f'friction: expected coulomb + arctan_gain pi/2 not to be negative, got {level:g}')
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of the parameters, in the order of the fields."""
+        return tuple(entry.name for entry in fields(cls))
+
+    @classmethod
+    def none(cls, count: int) -> 'JointFriction':
+        """Return ``count`` joints without friction."""
+        return cls(coulomb=np.zeros(count), viscous=np.zeros(count))
+
+    def dry_level(self, dq: Array) -> Array:
+        """Return the magnitude of the dry part, F_c + F_b exp(-(dq/v_s)^2) or its step, shape (..., n) [N m or N]."""
+        ratio = dq / self.stribeck_velocity
+        sticking = np.where(self.breakaway_speed > 0.0, np.abs(dq) < self.breakaway_speed, np.exp(-(ratio * ratio)))
+        return np.asarray(self.coulomb + self.breakaway * sticking)
+
+    def smooth_torque(self, dq: Array) -> Array:
+        """Return the viscous part and the arctangent, F_v dq + F_a arctan(f_b dq), shape (..., n) [N m or N]."""
+        return np.asarray(self.viscous * dq + self.arctan_gain * np.arctan(self.arctan_rate * dq))
+
+    def arctan_slope(self, dq: Array) -> Array:
+        """Return the viscous friction that exerts the arctangent's torque at ``dq``, F_a arctan(f_b dq) / dq.
+
+        For an implicit integration, which takes no negative one: zero where F_a is negative; shape (..., n)
+        [N m s/rad or N s/m].
+        """
+        ratio = self.arctan_rate * np.asarray(dq, dtype=float)
+        share = np.divide(np.arctan(ratio), ratio, out=np.ones_like(ratio), where=ratio != 0.0)
+        return np.asarray(np.maximum(self.arctan_gain, 0.0) * self.arctan_rate * share)
+
+    def torque(self, dq: Array) -> Array:
+        """Return the friction tau_f that opposes the motion when subtracted, shape (..., n) [N m or N].
+
+        A joint at exactly zero velocity gets no dry friction.
+        """
+        dq = np.asarray(dq, dtype=float)
+        return np.asarray(self.dry_level(dq) * np.sign(dq) + self.smooth_torque(dq) + self.offset)
+
+    def as_mapping(self, joint_names: tuple[str, ...]) -> dict[str, dict[str, float]]:
+        """Return the parameters per joint, in plain numbers."""
+        return {
+            joint: {name: float(getattr(self, name)[k]) for name in self.names()} for k, joint in enumerate(joint_names)
+        }
+
+    @classmethod
+    def from_mapping(cls, values: dict[str, dict[str, Any]], joint_names: tuple[str, ...]) -> 'JointFriction':
+        """Return the friction that :meth:`as_mapping` wrote; a part that no joint names has its default."""
+        named = [name for name in cls.names() if any(name in values[joint] for joint in joint_names)]
+        return cls(**{name: np.array([values[joint][name] for joint in joint_names]) for name in named})
+
+
+def prior_friction(model: RobotModel, law: str = 'coulomb_viscous') -> JointFriction:
+    """Return the friction a URDF states, or a typical one where it states none.
+
+    A joint whose ``<dynamics>`` has neither damping nor friction gets Coulomb friction of 4 % of
+    its effort limit, and viscous friction that reaches 6 % of it at the velocity limit; none where
+    it has no such limits.
+
+    Parameters
+    ----------
+    model : RobotModel
+    law : {'coulomb_viscous', 'static', 'stribeck', 'daemi_heimann'}
+        What is added to Coulomb and viscous friction, in a typical amount.
+    """
+    silent = (model.friction == 0.0) & (model.damping == 0.0)
+    effort = np.where(np.isfinite(model.limits.effort), model.limits.effort, 0.0)
+    coulomb = np.where(silent, _TYPICAL_COULOMB_SHARE * effort, model.friction)
+    return JointFriction(
+        coulomb=coulomb,
+        viscous=np.where(silent, _TYPICAL_VISCOUS_SHARE * effort / model.limits.velocity, model.damping),
+        **{name: share * coulomb for name, share in _SHARES.get(law, {}).items()},
+        **{name: np.full(model.n, speed) for name, speed in _SPEEDS.get(law, {}).items()},
+    )
+
 
 RIPPLE_WAVES = 100.0  # per turn of the joint: one per turn of a rotor behind a gear of 100
 _SLIP = 0.01  # rad/s or m/s; below it the friction of the load fades out, so that it does nothing at rest
@@ -81,8 +240,7 @@ class Drive:
 
     def load_torque(self, dq: Array, load: Array) -> Array:
         """Return the friction of the load, mu |load| tanh(dq / 0.01), shape (..., n) [N m or N]."""
-        torque: Array = self.load_friction * np.abs(load) * np.tanh(dq / _SLIP)
-        return torque
+        return np.asarray(self.load_friction * np.abs(load) * np.tanh(dq / _SLIP))
 
     def shown(self, motion: PlantMotion) -> PlantMotion:
         """Return a motion of the links with position and torque as they are at the motors, without the delay."""
@@ -135,8 +293,7 @@ class ArmTruth:
     @property
     def drive_gain(self) -> Array:
         """Joint torque per motor current, k_t times the gear ratio, shape (n,) [N m/A]."""
-        gain: Array = self.torque_constant * self.model.gear_ratio
-        return gain
+        return np.asarray(self.torque_constant * self.model.gear_ratio)
 
     def friction_torque(self, dq: Array, load: Array) -> Array:
         """Return the friction at velocities and loads of the joints, all of shape (..., n) [N m or N]."""
@@ -242,10 +399,22 @@ def perturb(
     n = model.n
 
     def vary(values: Array, share: float) -> Array:
-        varied: Array = values * (1.0 + share * rng.uniform(-1.0, 1.0, n))
-        return varied
+        return np.asarray(values * (1.0 + share * rng.uniform(-1.0, 1.0, n)))
 
-    inertial = np.stack([_deformed(pi, rng, scale) for pi in model.inertial])
+    def deformed(pi: Array) -> Array:
+        """Return a link after a random affine map of its mass distribution."""
+        matrix, draw, weight, mass = np.eye(4), rng.uniform(-1.0, 1.0, (3, 4)), rng.uniform(-1.0, 1.0), pi[9]
+        if mass <= 0.0 or scale == 0.0:
+            return pi
+        source = pseudo_inertia(pi)
+        com = source[:3, 3] / mass
+        radius = np.sqrt(max(np.trace(source[:3, :3]) / mass - com @ com, 0.0))
+        matrix[:3, :3] += scale * draw[:, :3]
+        matrix[:3, 3] = scale * radius * draw[:, 3]
+        # A mass factor of (1 + s w) is a factor of its root on the homogeneous coordinate.
+        return pseudo_inertia_parameters((1.0 + scale * weight) * matrix @ source @ matrix.T)
+
+    inertial = np.stack([deformed(pi) for pi in model.inertial])
     dry = vary(np.ones(n), friction_scale)
     coulomb = start.friction.coulomb * dry
     drawn = ArmTruth(
@@ -265,23 +434,6 @@ def perturb(
     placements = model.placements.copy()
     placements[:, :3, 3] *= 1.0 + geometry_error * rng.uniform(-1.0, 1.0, (n, 1))
     return replace(drawn, model=replace(drawn.model, placements=placements))
-
-
-def _deformed(pi: Array, rng: np.random.Generator, scale: float) -> Array:
-    """Return the link after a random affine map of its mass distribution."""
-    matrix = np.eye(4)
-    draw = rng.uniform(-1.0, 1.0, (3, 4))
-    weight = rng.uniform(-1.0, 1.0)
-    mass = pi[9]
-    if mass <= 0.0 or scale == 0.0:
-        return pi
-    source = pseudo_inertia(pi)
-    com = source[:3, 3] / mass
-    radius = np.sqrt(max(np.trace(source[:3, :3]) / mass - com @ com, 0.0))
-    matrix[:3, :3] += scale * draw[:, :3]
-    matrix[:3, 3] = scale * radius * draw[:, 3]
-    # A mass factor of (1 + s w) is a factor of its root on the homogeneous coordinate.
-    return pseudo_inertia_parameters((1.0 + scale * weight) * matrix @ source @ matrix.T)
 
 
 def write_truth(path: str | Path, truth: ArmTruth) -> None:

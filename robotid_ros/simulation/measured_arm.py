@@ -67,21 +67,12 @@ class TrackerConfig(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedArm:
-    """The true arm behind simulated measurements.
-
-    Attributes
-    ----------
-    nominal, actual : DHTable or RobotModel
-    frame : ndarray, shape (4, 4)
-        Robot base in the measurement frame.
-    tool : ndarray, shape (4, 4)
-        Target in the tip frame.
-    """
+    """The true arm behind simulated measurements."""
 
     nominal: DHTable | RobotModel
     actual: DHTable | RobotModel
-    frame: Array
-    tool: Array
+    frame: Array  # shape (4, 4): robot base in the measurement frame
+    tool: Array  # shape (4, 4): target in the tip frame
 
     def configurations(self, count: int, rng: np.random.Generator) -> Array:
         """Return random joint positions inside the limits (-pi to pi where there is none), shape (N, n)."""
@@ -105,15 +96,8 @@ class SimulatedArm:
     ) -> MeasuredPoints:
         """Return measurements with Gaussian noise on every coordinate.
 
-        Parameters
-        ----------
-        q : ndarray, shape (N, n)
-        rng : numpy.random.Generator
-        noise : float
-            Standard deviation of each coordinate [m].
-        angle_noise : float, optional
-            That of each component of the orientation [rad]; without it, positions only.
-        set_name, point_name : str
+        ``q``, shape (N, n). ``noise``: standard deviation of each coordinate [m]. ``angle_noise``: that of each
+        component of the orientation [rad]; without it, positions only.
         """
         position, rotation = self.true_poses(q)
         orientation = None
@@ -136,11 +120,7 @@ def example_arm(rng: np.random.Generator, *, known_frame: bool = False) -> Simul
     The errors have the standard deviations 0.55 mm (every d and a) and 1.25 mrad (theta, alpha and, between parallel
     axes, beta): the best fit of the nominal table has errors of some 2 mm at the target.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    known_frame : bool
-        Measure in the robot's base frame instead of a random one.
+    ``known_frame``: measure in the robot's base frame instead of a random one.
     """
     nominal = example_table()
     errors = {name: rng.normal(0.0, ANGLE_ERROR, nominal.n) for name in ('theta', 'alpha')}

@@ -30,10 +30,7 @@ from robotid_ros.model.urdf_edit import spelled
 def load_mujoco(purpose: str) -> Any:
     """Return the module ``mujoco``.
 
-    Raises
-    ------
-    MissingDependencyError
-        If it is not installed; ``purpose`` says what it is needed for.
+    Raises a MissingDependencyError if it is not installed; ``purpose`` says what it is needed for.
     """
     try:
         import mujoco
@@ -47,15 +44,11 @@ def mjcf_of(model: RobotModel, *, time_step: float, floating: bool = False) -> s
 
     With ``floating`` its base moves freely and without gravity, and the integrator is a Runge-Kutta method of order 4.
 
-    Every joint has a friction-loss constraint of level zero, to be set by the plant. Its reference
-    stops the joint within one step (time constant 2 h, the shortest MuJoCo takes) and its
-    impedance is almost one: the constraint then is dry friction in its set-valued form, with
-    exactly the given level as long as the joint slips. Rotor inertias become ``armature``; h is ``time_step`` [s].
-
-    Raises
-    ------
-    ModelError
-        If the joints are coupled, or a link has neither mass nor rotor inertia.
+    Every joint has a friction-loss constraint of level zero, to be set by the plant. Its reference stops the joint
+    within one step (time constant 2 h, the shortest MuJoCo takes) and its impedance is almost one: the constraint then
+    is dry friction in its set-valued form, with exactly the given level as long as the joint slips. Rotor inertias
+    become ``armature``; h is ``time_step`` [s]. Raises a ModelError if the joints are coupled, or a link has neither
+    mass nor rotor inertia.
     """
     if not np.array_equal(model.coupling, np.eye(model.n)):
         raise ModelError('coupled joints cannot be simulated: expected the identity as coupling matrix')
@@ -84,13 +77,8 @@ def mjcf_of(model: RobotModel, *, time_step: float, floating: bool = False) -> s
 def body_lines(arm: RobotModel, joints: Sequence[Mapping[str, str]], shapes: Sequence[str] = ()) -> list[str]:
     """Return the links of an arm as bodies, each within the one before, a line for each element.
 
-    Parameters
-    ----------
-    arm : RobotModel
-    joints : sequence of mapping, length n
-        Attributes of each joint beside its name, type and axis.
-    shapes : sequence of str, length n, optional
-        One more element of each body; none where it is empty.
+    ``joints``, length n: attributes of each joint beside its name, type and axis. ``shapes``, length n: one more
+    element of each body; none where it is empty.
     """
     lines: list[str] = []
     for i, name in enumerate(arm.link_names):

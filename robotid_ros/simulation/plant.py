@@ -17,8 +17,7 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation.arm_truth import ArmTruth
-from robotid_ros.simulation.joint_friction import prior_friction
+from robotid_ros.simulation.arm_truth import ArmTruth, prior_friction
 from robotid_ros.simulation.mjcf import load_mujoco, mjcf_of
 from robotid_ros.simulation.sensors import PlantMotion
 
@@ -51,7 +50,42 @@ class Wall:
 _COMPENSATION_VELOCITY = 0.001
 
 
-class Plant:
+class _Simulated:
+    """What moves an arm in MuJoCo and knows when it diverges."""
+
+    def __init__(self, nominal: RobotModel, rate: float, bandwidth: float, purpose: str) -> None:
+        if not 0.0 < bandwidth <= rate / 15.0:
+            raise ModelError(
+                f'bandwidth: expected a positive number up to rate/15 = {rate / 15.0:g} Hz, got {bandwidth:g}'
+            )
+        self.nominal, self.rate = nominal, float(rate)
+        self.wall: Wall | None = None
+        self._mujoco = load_mujoco(purpose)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints, base to tip."""
+        return self.nominal.joint_names
+
+    def _compiled(self, model: RobotModel, *, floating: bool = False) -> Any:
+        try:
+            text = mjcf_of(model, time_step=1.0 / self.rate, floating=floating)
+            return self._mujoco.MjModel.from_xml_string(text)
+        except ValueError as cause:
+            if isinstance(cause, ModelError):
+                raise
+            raise ModelError(f'MuJoCo does not take the arm {model.name}: {" ".join(str(cause).split())}') from cause
+
+    def _require_finite(self, velocity: Array, passed: float, steps: int) -> None:
+        # MuJoCo answers a state it cannot continue with a reset, its clock included.
+        if not np.isfinite(velocity).all() or passed < (steps - 0.5) / self.rate:
+            raise ModelError(
+                f'the simulation of {self.nominal.name} diverged: raise the rate above {self.rate:g} Hz, '
+                'or check the masses and inertias in the URDF'
+            )
+
+
+class Plant(_Simulated):
     """A simulated arm with friction, rotor inertia, torque noise and a position controller.
 
     Time goes in steps of h = 1/rate. MuJoCo's semi-implicit Euler integrator is a leapfrog:
@@ -120,19 +154,15 @@ class Plant:
             )
         if not 100.0 <= rate <= 20000.0:
             raise ModelError(f'rate: expected 100 to 20000 Hz, got {rate:g}')
-        _require_bandwidth(bandwidth, rate)
+        super().__init__(nominal, rate, bandwidth, 'simulate an arm')
         n = nominal.n
         noise = np.zeros(n) if torque_noise is None else torque_noise
         self.torque_noise = frozen_array(noise, 'torque_noise', (n,), ModelError)
         if self.torque_noise.any() and rng is None:
             raise ModelError('torque_noise: expected a random generator with it')
         self.truth = truth
-        self.nominal = nominal
-        self.rate = float(rate)
         self.bandwidth = float(bandwidth)
         self._rng = rng
-        self.wall: Wall | None = None
-        self._mujoco = load_mujoco('simulate an arm')
         # dq_k holds half of the step's own acceleration; for the viscous torque F_v dq_k that half is
         # an inertia of F_v h/2, so that light joints with much friction stay stable.
         friction = truth.friction
@@ -140,9 +170,9 @@ class Plant:
         heavier = truth.model.with_inertial(truth.model.inertial, rotor_inertia=truth.model.rotor_inertia + implicit)
         self._stribeck = bool(friction.breakaway.any())
         self._arctan = bool((friction.arctan_gain * friction.arctan_rate).any())
-        self._arm = _compiled(self._mujoco, heavier, rate)
+        self._arm = self._compiled(heavier)
         self._state = self._mujoco.MjData(self._arm)
-        self._believed_arm = _compiled(self._mujoco, nominal, rate)
+        self._believed_arm = self._compiled(nominal)
         self._believed = self._mujoco.MjData(self._believed_arm)
         self._compensation = prior_friction(nominal)
         self._stiffness = (2.0 * np.pi * bandwidth) ** 2
@@ -150,11 +180,6 @@ class Plant:
         self._half_velocity = np.zeros(n)
         self._acceleration = np.zeros(n)
         self.reset(np.zeros(n))
-
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        """Names of the joints, base to tip."""
-        return self.nominal.joint_names
 
     def reset(self, q: Array, dq: Array | None = None, ddq: Array | None = None) -> None:
         """Put the arm somewhere, at rest or in motion; each of shape (n,) [rad, rad/s, rad/s^2; or m]."""
@@ -245,7 +270,7 @@ class Plant:
             velocity[k] = half_velocity + half_step * last_acceleration
             slip[k] = slope * velocity[k] + beyond + friction.offset - state.qfrc_constraint
             half_velocity[:] = state.qvel
-        _require_finite(self, half_velocity, state.time - begin, steps)
+        self._require_finite(half_velocity, state.time - begin, steps)
         return PlantMotion(
             position=position,
             velocity=velocity,
@@ -280,7 +305,7 @@ class Plant:
         torque += self.nominal.rotor_inertia * ddq
 
 
-class FloatingPlant:
+class FloatingPlant(_Simulated):
     """An arm without friction on a free base, without gravity; it begins at rest, with no momentum.
 
     The joints are led by computed torque, which knows that the base gives way:
@@ -320,23 +345,15 @@ class FloatingPlant:
     """
 
     def __init__(self, model: RobotModel, *, rate: float = 500.0, bandwidth: float = 10.0) -> None:
-        _require_bandwidth(bandwidth, rate)
+        super().__init__(model, rate, bandwidth, 'simulate a free-floating robot')
         if not model.base_inertial[9] > 0.0:
             raise ModelError(f"the base '{model.base_name}' has no mass, and cannot float")
-        self.nominal, self.rate = model, float(rate)
-        self.wall: Wall | None = None
-        self._mujoco = load_mujoco('simulate a free-floating robot')
-        self._robot = _compiled(self._mujoco, model, rate, floating=True)
+        self._robot = self._compiled(model, floating=True)
         self._state = self._mujoco.MjData(self._robot)
         self._mass = np.empty((self._robot.nv, self._robot.nv))
         self._units, self._turn = np.eye(self._robot.nv), np.empty(9)
         self._frequency = 2.0 * np.pi * bandwidth
         self.reset(np.zeros(model.n))
-
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        """Names of the joints, base to tip."""
-        return self.nominal.joint_names
 
     def reset(self, q: Array) -> None:
         """Put the joints somewhere at rest, shape (n,) [rad or m], and the base to the origin of the inertial frame."""
@@ -348,10 +365,7 @@ class FloatingPlant:
     def run(self, q_ref: Array, dq_ref: Array, ddq_ref: Array) -> PlantMotion:
         """Return how the joints follow a reference over N steps, shape (N, n) each [rad, rad/s, rad/s^2; or m].
 
-        Raises
-        ------
-        ModelError
-            If the simulation diverges.
+        Raises a ModelError if the simulation diverges.
         """
         mujoco, robot, state, w = self._mujoco, self._robot, self._state, self._frequency
         position, velocity, acceleration, torque = (np.empty_like(q_ref, dtype=float) for _ in range(4))
@@ -372,7 +386,7 @@ class FloatingPlant:
                 state.qfrc_applied[6 + self.wall.joint] += self.wall.torque(q, dq)
             mujoco.mj_step(robot, state)
             acceleration[k] = (state.qvel[6:] - velocity[k]) * self.rate
-        _require_finite(self, state.qvel, state.time - begin, len(q_ref))
+        self._require_finite(state.qvel, state.time - begin, len(q_ref))
         return PlantMotion(
             position=position,
             velocity=velocity,
@@ -387,26 +401,3 @@ class FloatingPlant:
         self._mujoco.mju_quat2Mat(self._turn, state.qpos[3:7])
         self.base_position, self.base_orientation = state.qpos[:3].copy(), state.qpos[3:7].copy()
         self.base_twist = np.concatenate([self._turn.reshape(3, 3).T @ state.qvel[:3], state.qvel[3:6]])
-
-
-def _require_bandwidth(bandwidth: float, rate: float) -> None:
-    if not 0.0 < bandwidth <= rate / 15.0:
-        raise ModelError(f'bandwidth: expected a positive number up to rate/15 = {rate / 15.0:g} Hz, got {bandwidth:g}')
-
-
-def _compiled(mujoco: Any, model: RobotModel, rate: float, *, floating: bool = False) -> Any:
-    try:
-        return mujoco.MjModel.from_xml_string(mjcf_of(model, time_step=1.0 / rate, floating=floating))
-    except ValueError as cause:
-        if isinstance(cause, ModelError):
-            raise
-        raise ModelError(f'MuJoCo does not take the arm {model.name}: {" ".join(str(cause).split())}') from cause
-
-
-def _require_finite(plant: Plant | FloatingPlant, velocity: Array, passed: float, steps: int) -> None:
-    # MuJoCo answers a state it cannot continue with a reset, its clock included.
-    if not np.isfinite(velocity).all() or passed < (steps - 0.5) / plant.rate:
-        raise ModelError(
-            f'the simulation of {plant.nominal.name} diverged: raise the rate above {plant.rate:g} Hz, '
-            'or check the masses and inertias in the URDF'
-        )

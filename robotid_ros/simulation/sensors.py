@@ -57,8 +57,7 @@ _UNLIMITED_EFFORT = 50.0
 
 def effort_scale(model: RobotModel) -> Array:
     """Return the effort that noise levels are fractions of: the limits, or 50 N m where there is none."""
-    scale: Array = np.where(np.isfinite(model.limits.effort), model.limits.effort, _UNLIMITED_EFFORT)
-    return scale
+    return np.asarray(np.where(np.isfinite(model.limits.effort), model.limits.effort, _UNLIMITED_EFFORT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

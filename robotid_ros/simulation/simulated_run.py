@@ -35,8 +35,7 @@ def start_position(model: RobotModel) -> Array:
     """
     lower, upper = model.limits.lower, model.limits.upper
     clearance = np.minimum(_CLEARANCE, 0.25 * (upper - lower))
-    start: Array = np.clip(np.zeros(model.n), lower + clearance, upper - clearance)
-    return start
+    return np.asarray(np.clip(np.zeros(model.n), lower + clearance, upper - clearance))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

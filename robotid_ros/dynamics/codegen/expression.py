@@ -13,10 +13,17 @@ Nodes are hash-consed: building an expression that is already there returns the 
 so common subexpressions never arise. Constants fold, zeros and ones vanish, and a minus sign
 belongs to the reference to a node; negation therefore costs nothing (it turns an addition into a
 subtraction).
+
+A function of named inputs is a graph with outputs. Graphs are made from graphs too: coefficients of parameters alone,
+``x (a + b)`` for ``x a + x b``, joints for motors.
 """
 
+import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -66,14 +73,7 @@ FUNCTIONS = {
 class OperationCount(tuple[int, int]):
     """Operations of one evaluation: the pair (multiplications, additions).
 
-    Attributes
-    ----------
-    multiplications : int
-        Every multiplication emitted, by constants too.
-    additions : int
-        Every addition and subtraction emitted.
-    trigonometric : int
-        Sines and cosines; like other functions not part of the pair.
+    Every one emitted counts, by constants too. Sines and cosines, like other functions, are not part of the pair.
     """
 
     trigonometric: int
@@ -371,21 +371,10 @@ def gradient(graph: Graph, seeds: Sequence[tuple[int, int]]) -> dict[int, int]:
     Reverse accumulation: one sweep from the last node to the first, whatever the number of inputs.
     The derivative of a sign is taken as zero.
 
-    Parameters
-    ----------
-    graph : Graph
-        Grows by the operations of the sweep.
-    seeds : sequence of (y, w)
-        References to the outputs and to their weights.
+    ``graph``: grows by the operations of the sweep. ``seeds``: references to the outputs and to their weights. The
+    result: from input number to the reference of the derivative; inputs without influence are absent.
 
-    Returns
-    -------
-    dict
-        From input number to the reference of the derivative; inputs without influence are absent.
-
-    References
-    ----------
-    A. Griewank and A. Walther, "Evaluating Derivatives" (2008), section 3.2.
+    Source: A. Griewank and A. Walther, "Evaluating Derivatives" (2008), section 3.2.
     """
     adjoint: dict[int, int] = {}
 
@@ -417,3 +406,236 @@ def gradient(graph: Graph, seeds: Sequence[tuple[int, int]]) -> dict[int, int]:
         elif kind not in (Op.SIGN, Op.CONSTANT):
             raise ValueError(f'no derivative of {FUNCTIONS[kind].numpy}: regressors do not have it')
     return result
+
+
+# Smaller entries of a product of rotation matrices are round-off of a right angle.
+_ROUND_OFF = 1e-15
+
+
+def exact(value: float) -> float:
+    """Return the nearest whole number where the difference is round-off, else the value."""
+    nearest = float(round(value))
+    return nearest if abs(value - nearest) < _ROUND_OFF else value
+
+
+def combined(matrix: Array, x: Sequence[Expression]) -> list[Expression]:
+    """Return a constant matrix times a list of expressions."""
+    rows = []
+    for row in matrix:
+        total: Expression = x[0] * 0.0
+        for entry, value in zip(row, x, strict=True):
+            total = total + exact(float(entry)) * value
+        rows.append(total)
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class InputBlock:
+    """Consecutive inputs in one array, of shape (N, width), or (width,) where one row is shared by all samples."""
+
+    name: str
+    width: int
+    shared: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GraphFunction:
+    """A graph with named inputs, and outputs that make the rows of one array."""
+
+    name: str  # a C identifier
+    graph: Graph
+    inputs: tuple[InputBlock, ...]  # the graph's inputs are numbered through all blocks, in order
+    references: tuple[int, ...]  # the outputs
+
+    @cached_property
+    def schedule(self) -> list[int]:
+        """The nodes to evaluate, in order."""
+        return self.graph.schedule(self.references)
+
+    @cached_property
+    def key(self) -> str:
+        """A hash of everything that its value depends on."""
+        digest = hashlib.sha256(repr((self.name, self.inputs, self.references)).encode())
+        for array in self.graph.arrays():
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
+    @property
+    def uses_sines(self) -> bool:
+        """Whether it has sines or cosines."""
+        return any(self.graph.kind[node] in (Op.SIN, Op.COS) for node in self.schedule)
+
+    @property
+    def operations(self) -> OperationCount:
+        """Operations of one sample."""
+        return self.graph.count(self.references)
+
+    @cached_property
+    def input_places(self) -> list[tuple[int, int]]:
+        """For each input number its block and its column in it."""
+        return [(b, k) for b, block in enumerate(self.inputs) for k in range(block.width)]
+
+
+def with_numbers(function: GraphFunction, name: str, values: Array) -> GraphFunction:
+    """Return a function with numbers for its last inputs, which all samples share; what becomes constant is folded."""
+    old, graph, first = function.graph, Graph(), len(function.input_places) - len(values)
+
+    def number(node: int, _: object) -> int | None:
+        place = old.first[node] - first
+        return graph.constant_reference(float(values[place])) if old.kind[node] == Op.INPUT and place >= 0 else None
+
+    references = old.rewritten(function.schedule, function.references, graph, number)
+    return GraphFunction(name=name, graph=graph, inputs=function.inputs[:-1], references=references)
+
+
+def factored(graph: Graph, outputs: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
+    """Return an equivalent graph with fewer operations, and the outputs in it.
+
+    Sums used once are merged into the sum that uses them, which frees the order of addition; then the factor that most
+    terms of a sum share is taken out, and so on in both parts. Terms that are used elsewhere stay whole.
+    """
+    order = graph.schedule(outputs)
+    uses = Counter(reference >> 1 for reference in outputs)
+    for node in order:
+        uses.update(argument >> 1 for argument in graph.arguments(node))
+    merged = {
+        argument >> 1
+        for node in order
+        if graph.kind[node] == Op.ADD
+        for argument in graph.arguments(node)
+        if graph.kind[argument >> 1] == Op.ADD and uses[argument >> 1] == 1
+    }
+    new = Graph()
+
+    def terms(node: int) -> list[int]:
+        found, waiting = [], list(graph.arguments(node))
+        while waiting:
+            reference = waiting.pop()
+            if reference >> 1 in merged:
+                waiting += [argument ^ (reference & 1) for argument in graph.arguments(reference >> 1)]
+            else:
+                found.append(reference)
+        return found[::-1]
+
+    def factors(term: int) -> tuple[int, ...]:
+        node = term >> 1
+        return graph.arguments(node) if graph.kind[node] == Op.MULTIPLY and uses[node] == 1 else ()
+
+    def total(parts: Sequence[int], moved: Callable[[int], int]) -> int:
+        counts = Counter(factor for term in parts for factor in set(factors(term)))
+        factor, count = max(counts.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
+        if count < 2:
+            result = new.constant_reference(0.0)
+            for term in parts:
+                result = new.add(result, moved(term))
+            return result
+        inside, rest = [], []
+        for term in parts:
+            found = factors(term)
+            if factor in found:
+                inside.append(found[found[0] == factor] ^ (term & 1))
+            else:
+                rest.append(term)
+        return new.add(total(rest, moved), new.multiply(moved(factor), total(inside, moved)))
+
+    def shortened(node: int, moved: Callable[[int], int]) -> int | None:
+        return total(terms(node), moved) if graph.kind[node] == Op.ADD else None
+
+    return new, graph.rewritten((node for node in order if node not in merged), outputs, new, shortened)
+
+
+class Coefficients:
+    """Collects the distinct linear combinations of parameters in formulas.
+
+    The parameters, ``count`` of them, are a graph's inputs from number ``first`` on; the motion's come before.
+    """
+
+    def __init__(self, first: int, count: int) -> None:
+        self.first, self.count = first, count
+        self._rows: dict[bytes, int] = {}
+        self._matrix: list[Array] = []
+
+    @property
+    def matrix(self) -> Array:
+        """Coefficients from parameters, shape (len(self), count)."""
+        return np.array(self._matrix).reshape(-1, self.count)
+
+    def single(self, position: int) -> int:
+        """Return the number of the coefficient that is one parameter."""
+        return self._number(np.eye(self.count)[position])
+
+    def extract(self, graph: Graph, outputs: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
+        """Return the graph, linear in the parameters, with coefficients in their place, and the outputs in it."""
+        order = graph.schedule(outputs)
+        linear: dict[int, Array] = {}
+        for node in order:
+            form = self._form(graph, node, linear)
+            if form is not None:
+                linear[node] = form
+        needed = {reference >> 1 for reference in outputs}
+        for node in reversed(order):
+            if node in needed and node not in linear:
+                needed.update(argument >> 1 for argument in graph.arguments(node))
+        new = Graph()
+
+        def coefficient(node: int, _: object) -> int | None:
+            return self._coefficient(new, linear[node]) if node in linear else None
+
+        return new, graph.rewritten((node for node in order if node in needed), outputs, new, coefficient)
+
+    def _form(self, graph: Graph, node: int, linear: dict[int, Array]) -> Array | None:
+        """Return the parameters' weights in a node that is linear in them alone."""
+        kind = graph.kind[node]
+        if kind == Op.INPUT:
+            number = graph.first[node] - self.first
+            return np.eye(self.count)[number] if number >= 0 else None
+        if kind == Op.ADD:
+            parts = [(argument, linear.get(argument >> 1)) for argument in graph.arguments(node)]
+            if any(form is None for _, form in parts):
+                return None
+            return np.asarray(sum((-form if a & 1 else form) for a, form in parts if form is not None))
+        if kind == Op.MULTIPLY:
+            first, second = graph.first[node], graph.second[node]
+            form = linear.get(second >> 1)
+            if graph.kind[first >> 1] == Op.CONSTANT and form is not None:
+                return np.asarray(graph.value[first >> 1] * form)
+        return None
+
+    def _coefficient(self, new: Graph, form: Array) -> int:
+        leading = form[np.flatnonzero(form)[0]] if form.any() else 1.0
+        sign = 1 if leading < 0.0 else 0
+        row = -form if sign else form
+        return new.input(self.first + self._number(row + 0.0)).reference ^ sign
+
+    def _number(self, row: Array) -> int:
+        index = self._rows.setdefault(row.tobytes(), len(self._matrix))
+        if index == len(self._matrix):
+            self._matrix.append(row)
+        return index
+
+
+def at_joints(function: GraphFunction, drives: Array) -> GraphFunction:
+    """Return a function of the joints' motion from one of the motors'.
+
+        tau(q, dq, ddq) = C^T tau_motor(C q, C dq, C ddq)
+
+    ``function``: inputs: any of q, dq, ddq, the load (a torque), the direction of the motors' last motion, and shared
+    ones; outputs: the n torques, or n rows that give them. ``drives``, shape (n, n): C, positions of the motors over
+    those of the joints.
+    """
+    graph, n = Graph(), len(drives)
+    turned: dict[str, Array] = {'load': np.asarray(np.linalg.inv(drives).T)}
+    slots: list[Expression] = []
+    for block in function.inputs:
+        given = graph.inputs(len(slots), block.width)
+        kept = block.shared or block.name == 'direction'  # the direction is that of the motor
+        slots += given if kept else combined(turned.get(block.name, drives), given)
+    old = function.graph
+
+    def turned_input(node: int, _: object) -> int | None:
+        return slots[old.first[node]].reference if old.kind[node] == Op.INPUT else None
+
+    at_motors = np.array(old.rewritten(function.schedule, function.references, graph, turned_input)).reshape(n, -1)
+    columns = [combined(drives.T, [Expression(graph, int(a)) for a in column]) for column in at_motors.T]
+    references = tuple(column[row].reference for row in range(n) for column in columns)
+    return GraphFunction(name=function.name, graph=graph, inputs=function.inputs, references=references)

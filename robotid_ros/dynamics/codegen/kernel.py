@@ -7,133 +7,275 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Kernels that evaluate a graph function: C for batches and for single samples where possible, numpy otherwise."""
+"""Kernels that evaluate a graph function: C for batches and for single samples where possible, numpy otherwise.
+
+C is compiled once; the library is kept in the user's cache directory under a hash of its inputs.
+"""
 
 import ctypes
+import hashlib
+import io
+import os
+import platform
 import re
+import shutil
+import stat
+import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from robotid_ros.arrays import Array
-from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernels
-from robotid_ros.dynamics.codegen.expression import Op
-from robotid_ros.dynamics.codegen.function import SINES_COSINES, GraphFunction, statements, value_of
+from robotid_ros.arrays import Array, IntArray
+from robotid_ros.dynamics.codegen.expression import GraphFunction
+from robotid_ros.dynamics.codegen.source import batch_source, sample_source, statements, value_of
+from robotid_ros.model import RobotModel
 
-# Outputs wider and larger than this bypass the caches, which they would fill; smaller ones stay there for the caller.
-_STREAMED_WIDTH = 64
-_STREAMED_BYTES = 8 * 2**20
+_DIGEST = hashlib.sha256().digest_size
 
 
-def batch_source(function: GraphFunction) -> str:
-    """Return C with ``void <name>(long count, const double *input..., double *output)``.
+def cache_directory() -> Path | None:
+    """Return the directory of compiled kernels, made if needed; None where others can write to it.
 
-    Arrays are contiguous, shape (count, width), or (width,) for shared inputs. LANES samples are
-    evaluated at once in vectors of the compiler's vector extension; a rest that does not fill a
-    vector goes through padded copies.
+    ``$XDG_CACHE_HOME/robotid_ros``, by default ``~/.cache/robotid_ros``.
     """
-    places = function.input_places
-
-    def read(number: int) -> str:
-        block, column = places[number]
-        width = function.inputs[block].width
-        if function.inputs[block].shared:
-            return f'splat(in{block}[{column}])'
-        return f'GATHER(in{block}, {width}, {column})'
-
-    parameters = [*(f'const double *restrict in{b}' for b in range(len(function.inputs))), 'double *restrict out']
-    writes = []
-    for k, reference in enumerate(function.references):
-        value = value_of(function, reference)
-        constant = function.graph.kind[reference >> 1] == Op.CONSTANT
-        writes.append(f'rows[{k}] = {f"splat({value})" if constant else value};')
-    lines = [
-        *statements(function, read, 'lanes'),
-        f'vec rows[{len(writes)}];',
-        *writes,
-        f'store_samples(rows, out, {len(writes)});',
-    ]
-    source = ['#include "codegen/lanes.h"', '', f'static void block({", ".join(parameters)})', '{']
-    source += [f'    {line}' for line in lines]
-    source += ['}', '', *_driver(function, parameters)]
-    return '\n'.join(source) + '\n'
+    try:
+        base = os.environ.get('XDG_CACHE_HOME') or str(Path.home() / '.cache')
+        directory = Path(base) / 'robotid_ros'
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return directory if _private(directory) else None
+    except (OSError, RuntimeError):
+        return None
 
 
-def sample_source(function: GraphFunction) -> str:
-    """Return C with ``sample_from_python`` of one_sample.h; the constants are the shared input, which is the last."""
-    *given, _ = function.inputs
-
-    def read(number: int) -> str:
-        block, column = function.input_places[number]
-        return f'constants[{column}]' if block == len(given) else f'in{block}[{column}]'
-
-    arguments = [f'const double *in{b}' for b in range(len(given))]
-    values = (value_of(function, reference) for reference in function.references)
-    return '\n'.join(
-        [
-            '#include <float.h>',
-            '#include <math.h>',
-            '#include <string.h>',
-            '#include "codegen/one_sample.h"',
-            SINES_COSINES,
-            'static inline double sign_of(double x) { return (double)(x > 0.0) - (double)(x < 0.0); }',
-            f'static void sample({", ".join(arguments)}, const double *constants, double *result)',
-            '{',
-            *(f'    {line}' for line in statements(function, read, 'c')),
-            *(f'    result[{k}] = {value};' for k, value in enumerate(values)),
-            '}',
-            'FROM_PYTHON(sample)\n',
-        ]
-    )
+def _private(path: Path) -> bool:
+    """Return whether a path is this user's, no link, and nobody else can write it."""
+    status = path.lstat()
+    if not hasattr(os, 'getuid'):
+        return True  # no owners and modes to look at
+    writable = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return not writable and not stat.S_ISLNK(status.st_mode) and status.st_uid == os.getuid()
 
 
-def _driver(function: GraphFunction, parameters: list[str]) -> list[str]:
-    """Return the function that goes through the samples: whole vectors, then the rest in padded copies."""
-    arguments, padded, copies = [], [], []
-    for b, given in enumerate(function.inputs):
-        arguments.append(f'in{b}' if given.shared else f'in{b} + s * {given.width}')
-        padded.append(f'in{b}' if given.shared else f'padded{b}')
-        if not given.shared:
-            copies.append(f'    double padded{b}[LANES * {given.width}] = {{0}};')
-            copies.append(f'    memcpy(padded{b}, in{b} + s * {given.width}, sizeof(double) * rest * {given.width});')
-    width = len(function.references)
-    return [
-        f'void {function.name}(long count, {", ".join(parameters)})',
-        '{',
-        '    long s = 0;',
-        *_streamed(width, arguments),
-        '    for (; s + LANES <= count; s += LANES) {',
-        f'        block({", ".join(arguments)}, out + s * {width});',
-        '    }',
-        '    const unsigned long rest = (unsigned long)(count - s);',
-        '    if (rest == 0) {',
-        '        return;',
-        '    }',
-        *copies,
-        f'    double made[LANES * {width}];',
-        f'    block({", ".join(padded)}, made);',
-        f'    memcpy(out + s * {width}, made, sizeof(double) * rest * {width});',
-        '}',
-    ]
+def keep(name: str, content: bytes) -> Path | None:
+    """Write a file of the cache, whole or not at all; None where it cannot be written.
+
+    The SHA-256 of the content is appended (a loader of ELF libraries ignores what follows the last
+    section), so that :func:`kept` recognises a damaged file. Two processes may write the same name at
+    once.
+    """
+    directory = cache_directory()
+    if directory is None:
+        return None
+    try:
+        handle, scratch = tempfile.mkstemp(dir=directory, suffix='.tmp')
+        try:
+            with os.fdopen(handle, 'wb') as file:
+                file.write(content + hashlib.sha256(content).digest())
+            Path(scratch).replace(directory / name)
+        except BaseException:
+            Path(scratch).unlink(missing_ok=True)
+            raise
+    except OSError:
+        return None
+    return directory / name
 
 
-def _streamed(width: int, arguments: list[str]) -> list[str]:
-    """Return the loop that writes a large output past the caches; nothing where it is not wide enough."""
-    if width < _STREAMED_WIDTH:
-        return []
-    return [
-        f'    if (count > {_STREAMED_BYTES // 8 // width}) {{',
-        f'        double row[LANES * {width}];',
-        '        for (; s + LANES <= count; s += LANES) {',
-        f'            block({", ".join(arguments)}, row);',
-        f'            stream(row, out + s * {width}, LANES * {width});',
-        '        }',
-        '        finish_stream();',
-        '    }',
-    ]
+def kept(name: str) -> bytes | None:
+    """Return the content of a file of the cache; None if it is absent, damaged or could be another user's."""
+    directory = cache_directory()
+    if directory is None:
+        return None
+    try:
+        whole = (directory / name).read_bytes() if _private(directory / name) else b''
+    except OSError:
+        return None
+    content, digest = whole[:-_DIGEST], whole[-_DIGEST:]
+    return content if hashlib.sha256(content).digest() == digest else None
+
+
+def save_arrays(key: str, arrays: Mapping[str, Array | IntArray]) -> None:
+    """Save arrays under a key; do nothing where the cache cannot be written."""
+    file, named = io.BytesIO(), dict[str, Any](arrays)
+    np.savez(file, **named)
+    keep(f'{key}.npz', file.getvalue())
+
+
+def load_arrays(key: str) -> dict[str, Array | IntArray] | None:
+    """Return what was saved under a key, or None where there is nothing usable."""
+    content = kept(f'{key}.npz')
+    if content is None:
+        return None
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+        return None
+
+
+def content_key(model: RobotModel, parts: Mapping[str, Array | IntArray], text: str) -> str:
+    """Return a hash of an arm's geometry, of arrays, a text, and the source of this package's dynamics.
+
+    The text says everything else that the result depends on.
+    """
+    digest = hashlib.sha256(_generator_identity().encode())
+    digest.update(text.encode())
+    digest.update(' '.join(model.joint_types).encode())
+    geometry = {name: getattr(model, name) for name in ('placements', 'axes', 'gravity', 'coupling')}
+    for name, value in (*geometry.items(), *sorted(parts.items())):
+        array = np.ascontiguousarray(value, dtype=np.float64)
+        digest.update(f'{name}{array.shape}'.encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()[:32]
+
+
+@lru_cache(maxsize=1)
+def _generator_identity() -> str:
+    """Return a hash of the modules that generate graphs, so that those of other versions are not reused."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob('*.py')):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+INCLUDE = Path(__file__).parents[1]
+"""The folder from which sources include the headers."""
+
+_HEADERS = ('lanes.h', 'one_sample.h')
+
+_FLAGS = (
+    f'-DOBJECT_HEAD={object.__basicsize__}',
+    '-std=gnu11',
+    '-O2',
+    '-ftree-vectorize',
+    '-ffp-contract=fast',
+    '-fno-math-errno',
+    '-fPIC',
+    '-shared',
+)
+# Not every compiler has -march=native.
+_NATIVE = (('-march=native',), ())
+_TIME_LIMIT = 120.0
+# Up to this many bytes, copying an array (0.1 us) is faster than asking for its address (0.3 to 1 us).
+_COPIED = 4096
+
+
+class CompiledKernel:
+    """A C function ``void f(long count, const double *input..., double *output)``.
+
+    Called like :class:`NumpyKernel`: arrays of shape (count, width), or (width,) where an input is
+    the same for all samples. The interpreter's lock is released during a call.
+    """
+
+    __slots__ = ('call',)
+
+    def __init__(self, library: ctypes.CDLL, name: str) -> None:
+        self.call = getattr(library, name)
+        self.call.restype = None
+
+    def __call__(self, inputs: Sequence[Array], output: Array) -> None:
+        """Fill the output array, which must be contiguous; see :meth:`NumpyKernel.__call__`."""
+        if self.call.argtypes is None:
+            self.call.argtypes = [ctypes.c_long, *[ctypes.c_void_p] * (len(inputs) + 1)]
+        ready = [np.ascontiguousarray(x, dtype=np.float64) for x in inputs]
+        given = [x.tobytes() if x.nbytes <= _COPIED else _address(x) for x in ready]
+        self.call(len(output), *given, _address(output))
+
+
+def _address(array: Any) -> object:
+    """Return where an array's numbers are, for a call; of one that can be written to in a third of numpy's time."""
+    if array.flags.writeable and array.size:
+        return ctypes.byref(ctypes.c_char.from_buffer(array))
+    return array.ctypes.data
+
+
+def compiled_kernels(
+    name: str,
+    key: str,
+    source: Callable[[], str],
+    functions: Sequence[str],
+) -> dict[str, CompiledKernel] | None:
+    """Return compiled functions by name, or None without a compiler or a cache directory.
+
+    The library, whose file begins with ``name``, is found by a hash of all its inputs: the key (a hash of what the
+    source is made from), the compiler, its flags, the processor, and the headers that sources include. It is loaded
+    only if it and its directory belong to this user, nobody else can write them, and its content has the hash that was
+    stored with it; otherwise it is built again, for which ``source`` is called. ``ROBOTID_NO_COMPILER=1`` in the
+    environment turns compiling off.
+    """
+    compiler = find_compiler()
+    if compiler is None or cache_directory() is None:
+        return None
+    try:
+        identity = '\0'.join((name, key, *_FLAGS, _identity(compiler), _processor_identity()))
+        file = f'{name}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}.so'
+        for fresh in (False, True):
+            if fresh or kept(file) is None:
+                built = _build(compiler, source())
+                if built is None or keep(file, built) is None:
+                    return None
+            directory = cache_directory()
+            if directory is None:
+                return None
+            try:
+                library = ctypes.CDLL(str(directory / file))
+                return {function: CompiledKernel(library, function) for function in functions}
+            except (OSError, AttributeError):
+                continue  # made by another machine or compiler: build it again
+    except OSError:
+        pass
+    return None
+
+
+def find_compiler() -> str | None:
+    """Return the path of a C compiler: ``$CC``, cc, gcc or clang; None where there is none or it is turned off."""
+    if os.environ.get('ROBOTID_NO_COMPILER', '') not in ('', '0'):
+        return None
+    for name in (os.environ.get('CC', ''), 'cc', 'gcc', 'clang'):
+        path = shutil.which(name) if name else None
+        if path:
+            return path
+    return None
+
+
+def _build(compiler: str, source: str) -> bytes | None:
+    """Return a compiled library; None if the compiler fails."""
+    with tempfile.TemporaryDirectory() as scratch:
+        code, result = Path(scratch) / 'kernel.c', Path(scratch) / 'kernel.so'
+        code.write_text(source, encoding='ascii')
+        for native in _NATIVE:
+            command = [compiler, *_FLAGS, *native, '-I', str(INCLUDE), str(code), '-o', str(result), '-lm']
+            try:
+                done = subprocess.run(command, capture_output=True, timeout=_TIME_LIMIT, check=False)
+            except subprocess.TimeoutExpired:
+                return None
+            if done.returncode == 0 and result.is_file():
+                return result.read_bytes()
+    return None
+
+
+def _identity(compiler: str) -> str:
+    """Return a text that identifies a compiler and the headers."""
+    real = Path(compiler).resolve()
+    headers = (Path(__file__).with_name(name).read_text(encoding='utf-8') for name in _HEADERS)
+    return '\0'.join((f'{real} {real.stat().st_size} {real.stat().st_mtime_ns}', *headers))
+
+
+@lru_cache(maxsize=1)
+def _processor_identity() -> str:
+    """Return a text that identifies the processor, and with it the meaning of -march=native."""
+    try:
+        for line in Path('/proc/cpuinfo').read_text(encoding='utf-8').splitlines():
+            if line.startswith(('flags', 'Features')):
+                return platform.machine() + line
+    except OSError:
+        pass
+    return platform.machine() + platform.processor()
 
 
 _SAMPLE = 'sample_from_python'
@@ -205,14 +347,9 @@ class KernelStore:
         """
         entry = name if compiled else f'{name} in numpy'
         if entry not in self._kernels:
-            made = _compiled(name, key, make) if compiled else None
-            self._kernels[entry] = made or NumpyKernel(make())
+            found = compiled_kernels(name, key, lambda: batch_source(make()), [name]) if compiled else None
+            self._kernels[entry] = found[name] if found else NumpyKernel(make())
         return self._kernels[entry]
-
-
-def _compiled(name: str, key: str, make: Callable[[], GraphFunction]) -> CompiledKernel | None:
-    found = compiled_kernels(name, key, lambda: batch_source(make()), [name])
-    return None if found is None else found[name]
 
 
 class _Method(ctypes.Structure):
@@ -252,20 +389,15 @@ def single_sample(
             kernel = load() if getattr(q, 'shape', ()) == (1, n) and _layout_is_known() else None
             if kernel is None:
                 return None
-            call = _from_python(kernel, own)
+            # The C function becomes one of the interpreter's, with its self.
+            _METHODS.append(_Method(b'sample', ctypes.cast(kernel.call, ctypes.c_void_p), _FASTCALL, None))
+            prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+            made_of = cast('Any', prototype(('PyCFunction_NewEx', ctypes.pythonapi)))
+            call = cast('Callable[..., bool]', made_of(ctypes.addressof(_METHODS[-1]), own, None))
         made = empty(shape)
         return made if call(q, dq, ddq, made) else None
 
     return evaluate
-
-
-def _from_python(kernel: CompiledKernel, own: Array) -> Callable[..., bool]:
-    """Return a C function as one of the interpreter's, with its self."""
-    _METHODS.append(_Method(b'sample', ctypes.cast(kernel.call, ctypes.c_void_p), _FASTCALL, None))
-    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    make = prototype(('PyCFunction_NewEx', ctypes.pythonapi))
-    function: Any = make(ctypes.addressof(_METHODS[-1]), own, None)
-    return cast('Callable[..., bool]', function)
 
 
 @lru_cache(maxsize=1)

@@ -7,21 +7,54 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The minimal model of one arm: the shortest inverse dynamics, evaluated by kernels or written as source code."""
+"""The minimal model of one arm: the shortest inverse dynamics, evaluated by kernels or written as source code.
+
+Customised symbolic Newton-Euler in base parameters, after W. Khalil and J.-F. Kleinfinger,
+"Minimum operations and minimum parameters of the dynamic models of tree structure robots", IEEE J.
+Robotics and Automation 3 (1987), with the choices of :mod:`robotid_ros.dynamics.codegen.minimal_recursion`
+searched for the fewest operations.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
+import scipy.linalg
 
-from robotid_ros.arrays import Array, frozen_array
-from robotid_ros.dynamics.base_parameter_set import BaseParameters
-from robotid_ros.dynamics.chain import checked_output, checked_samples
-from robotid_ros.dynamics.codegen.compiler import CompiledKernel
-from robotid_ros.dynamics.codegen.expression import Expression, Number, OperationCount
-from robotid_ros.dynamics.codegen.function import GraphFunction
-from robotid_ros.dynamics.codegen.kernel import KernelStore, single_function
-from robotid_ros.dynamics.codegen.rewriting import at_joints
+from robotid_ros.arrays import Array, IntArray, frozen_array
+from robotid_ros.dynamics.base_parameter_set import BaseParameters, base_parameters, reduced_columns
+from robotid_ros.dynamics.chain import checked_output, checked_samples, sample_motion
+from robotid_ros.dynamics.codegen.expression import (
+    Coefficients,
+    Expression,
+    Graph,
+    GraphFunction,
+    InputBlock,
+    Number,
+    Op,
+    OperationCount,
+    at_joints,
+    combined,
+    factored,
+)
+from robotid_ros.dynamics.codegen.kernel import (
+    CompiledKernel,
+    KernelStore,
+    content_key,
+    load_arrays,
+    save_arrays,
+    single_function,
+)
+from robotid_ros.dynamics.codegen.minimal_recursion import (
+    PSEUDO_NAMES,
+    Form,
+    MinimalChain,
+    TorqueTracer,
+    joint_groups,
+    minimal_chain,
+    pseudo_parameter_map,
+)
 from robotid_ros.dynamics.codegen.source import (
     GeneratedCode,
     as_comment,
@@ -30,10 +63,12 @@ from robotid_ros.dynamics.codegen.source import (
     cpp_header,
     python_source,
 )
-from robotid_ros.dynamics.codegen.symbolic_regressor import regressor_function
-from robotid_ros.dynamics.standard_regressor import drive_symbols
+from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs, regressor_function
+from robotid_ros.dynamics.standard_regressor import drive_symbols, full_regressor, observation_matrix
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import transform_inertial_parameters
+from robotid_ros.progress import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -128,21 +163,9 @@ class MinimalModel:
         return self.functions['inverse_dynamics'].operations
 
     def coefficients(self, parameters: Array | None = None) -> Array:
-        """Return the formulas' coefficients.
+        """Return the formulas' coefficients, shape (m,), of parameters (p,), by default the model's own.
 
-        Parameters
-        ----------
-        parameters : ndarray, shape (p,), optional
-            By default the model's own.
-
-        Returns
-        -------
-        ndarray, shape (m,)
-
-        Raises
-        ------
-        ModelError
-            If there are not p finite numbers.
+        A ModelError says that there are not p finite numbers.
         """
         if parameters is None:
             return self._own_coefficients
@@ -161,28 +184,9 @@ class MinimalModel:
     ) -> Array:
         """Return the joint torques, friction included.
 
-        One sample in float64 arrays of shape (1, n) takes a shorter way, through compiled code of its own.
-
-        Parameters
-        ----------
-        q, dq, ddq : ndarray, shape (N, n)
-            Joint positions, velocities and accelerations [rad, rad/s, rad/s^2; m for prismatic joints].
-        parameters : ndarray, shape (p,), optional
-            By default the model's own.
-        out : ndarray, shape (N, n), optional
-            Where to write the result.
-        compiled : bool
-            False to use the numpy kernel in any case.
-
-        Returns
-        -------
-        ndarray, shape (N, n)
-            [N m, or N]
-
-        Raises
-        ------
-        DataError
-            If the shapes do not fit the model.
+        One sample in float64 arrays of shape (1, n) takes a shorter way, through compiled code of its own. Arguments,
+        result and errors are those of :func:`robotid_ros.dynamics.inverse_dynamics`, but for the parameters, shape
+        (p,), by default the model's own, and ``compiled``: false uses the numpy kernel in any case.
         """
         single = self._kernels.single
         if single is not None and parameters is None and out is None and compiled:
@@ -304,3 +308,281 @@ class MinimalModel:
             self._kernels.single = single_function(function, self._own_coefficients)
         kernel([*samples, self.coefficients(parameters)], result)
         return result
+
+
+_ROUND_OFF = 1e-14
+
+
+def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float) -> tuple[IntArray, Array]:
+    """Return the minimal parameters of the minimal frames, laminae wherever possible.
+
+    Returns
+    -------
+    columns : ndarray of int, shape (k,)
+        Which of the standard parameters of the minimal frames (PSEUDO_NAMES link by link, then the drives') are kept;
+        the others are zero.
+    map : ndarray, shape (k, p)
+        From the model's standard parameters.
+    """
+    model, count = base.model, len(base.columns)
+    transform = np.eye(count)
+    pseudo = pseudo_parameter_map()
+    for k, frame in enumerate(chain.frames):
+        turned = transform_inertial_parameters(np.eye(10), frame[:3, :3], frame[:3, 3]).T
+        transform[10 * k : 10 * k + 10, 10 * k : 10 * k + 10] = pseudo @ turned
+    motion = sample_motion(model, 2 * count + 20, np.random.default_rng(0))
+    observations = observation_matrix(full_regressor(model, *motion, **base.options)) @ np.linalg.inv(transform)
+    columns, _, grouping = reduced_columns(observations, tolerance)
+    whole = grouping @ transform
+    whole[np.abs(whole) < _ROUND_OFF * np.abs(whole).max(axis=1, keepdims=True, initial=0.0)] = 0.0
+    return columns, whole
+
+
+def trace_torques(
+    base: BaseParameters, chain: MinimalChain, columns: IntArray, form: Form, *, at_rest: bool = False
+) -> tuple[Graph, tuple[int, ...]]:
+    """Return the torques of the rigid body as a graph whose inputs are q, dq, ddq and the local parameters.
+
+    ``columns`` are those of :func:`local_parameters`. At rest there are no velocities, accelerations and rotor
+    inertias: the torques of gravity.
+    """
+    model, graph = base.model, Graph()
+    n = model.n
+    q, dq, ddq = graph.inputs(0, n), graph.inputs(n, n), graph.inputs(2 * n, n)
+    if at_rest:
+        dq = ddq = [graph.constant(0.0)] * n
+    parameters: list[dict[str, Number]] = [{} for _ in range(n)]
+    symbols = drive_symbols(**base.options)
+    rotors: list[tuple[int, Expression]] = []
+    for position, column in enumerate(columns.tolist()):
+        parameter = graph.input(3 * n + position)
+        if column < 10 * n:
+            parameters[column // 10][PSEUDO_NAMES[column % 10]] = parameter
+        elif symbols[(column - 10 * n) // n] == 'Ia':
+            rotors.append((column % n, parameter))
+    moved = [combined(model.coupling, x) for x in (q, dq, ddq)]
+    torques = TorqueTracer(graph, chain, form, moved, parameters).torques()
+    result = combined(model.coupling.T, [torque + graph.constant(0.0) for torque in torques])
+    for joint, parameter in rotors if not at_rest else ():
+        result[joint] = result[joint] + ddq[joint] * parameter
+    return graph, tuple(torque.reference for torque in result)
+
+
+def shortest_form(
+    base: BaseParameters, tolerance: float, snap: float, progress: Progress | None = None
+) -> tuple[Form, MinimalChain, IntArray, Array]:
+    """Return the form with the fewest operations, found by changing one choice at a time, and what belongs to it.
+
+    That are its frames, and what :func:`local_parameters` returns for them.
+    """
+    model, n = base.model, base.model.n
+    groups = len(joint_groups(model, snap))
+
+    @cache
+    def geometry(sides: tuple[int, ...]) -> tuple[MinimalChain, IntArray, Array]:
+        chain = minimal_chain(model, sides, snap=snap)
+        return chain, *local_parameters(base, chain, tolerance)
+
+    @cache
+    def cost(form: Form) -> tuple[int, int]:
+        chain, columns, _ = geometry(form.sides)
+        graph, outputs = trace_torques(base, chain, columns, form)
+        # Operations that depend on the motion count; those on parameters alone are done beforehand.
+        fixed: dict[int, bool] = {}
+        counts = {Op.MULTIPLY: 0, Op.ADD: 0}
+        for node in graph.schedule(outputs):
+            kind, arguments = graph.kind[node], graph.arguments(node)
+            fixed[node] = all(fixed[a >> 1] for a in arguments) if kind != Op.INPUT else graph.first[node] >= 3 * n
+            if kind in counts and not fixed[node]:
+                counts[kind] += 1
+        return sum(counts.values()), counts[Op.MULTIPLY]
+
+    revolute = [k for k in range(n) if model.joint_types[k] == 'revolute']
+    # The tip's link is usually shortest in the frame before it, the others in their own.
+    best = Form((0,) * groups, tuple(k == n - 1 for k in range(n)), (True,) * n, (False,) * n)
+    flips = [('carried', k) for k in revolute] + [('traced', k) for k in revolute[1:]]
+    flips += [('stepped', k) for k in revolute] + [('sides', g) for g in range(groups)]
+    since, at = 0, 0
+    while since < len(flips):
+        field, k = flips[at % len(flips)]
+        at, since = at + 1, since + 1
+        values = list(getattr(best, field))
+        values[k] = 1 - values[k] if field == 'sides' else not values[k]
+        trial = replace(best, **{field: tuple(values)})
+        if field == 'traced' and (best.carried[k] or not best.stepped[k]):
+            continue
+        if cost(trial) < cost(best):
+            best, since = trial, 0
+        if progress is not None:
+            progress(min(0.9, at / (3.0 * len(flips))), f'{cost(best)[0]} operations')
+    return best, *geometry(best.sides)
+
+
+_RIGID = ('rigid_body', 'gravity')
+
+
+def minimal_model(
+    model: RobotModel,
+    *,
+    friction: JointFriction | None = None,
+    tolerance: float = 1e-9,
+    snap: float = 1e-12,
+    progress: Progress | None = None,
+    **columns: bool,
+) -> MinimalModel:
+    """Generate the minimal model of an arm.
+
+    The recursions are traced into an expression graph once for each of several choices of frames
+    and recursions. The shortest is shortened further by common factors, and saved in the user's cache directory.
+
+    Parameters
+    ----------
+    model : RobotModel
+    friction : JointFriction, optional
+        Added to the torques; its parameters are zero until they are given.
+    tolerance : float
+        Of the base parameters, see :func:`base_parameters`.
+    snap : float
+        Sines of angles, and lengths relative to the arm's, that are taken as zero. Raise it to, say,
+        1e-5 for descriptions whose right angles are written with five digits: the code becomes
+        shorter and the torques change by that part.
+    progress : callable, optional
+        Called with a fraction between 0 and 1 and a text.
+    **columns : bool
+        Drive parameters beside the inertial ones: rotor_inertia, viscous, coulomb, offset.
+
+    Returns
+    -------
+    MinimalModel
+
+    Raises
+    ------
+    ModelError
+        If ``tolerance`` or ``snap`` is not between 0 and 1.
+
+    References
+    ----------
+    Khalil and Kleinfinger (1987).
+    """
+    if not 0.0 < snap < 1.0:
+        raise ModelError(f'snap: expected a number between 0 and 1, got {snap}')
+    drives = model.drives if model.has_coupled_drives else None
+    model = model.at_motors()
+    base = base_parameters(model, tolerance=tolerance, **columns)
+    settings = {'settings': np.array([tolerance, snap])}
+    key = content_key(model, settings, f'minimal model {sorted(base.options.items())}')
+    arrays = load_arrays(key)
+    if arrays is None:
+        arrays = _generate(base, tolerance, snap, progress)
+        save_arrays(key, arrays)
+    if progress is not None:
+        progress(1.0, 'minimal model ready')
+    made = 0 if friction is None else sum(len(joint) for joint in friction.parameters)
+    matrix = scipy.linalg.block_diag(arrays['coefficient_map'], np.eye(made))
+    functions = _functions(model.n, arrays, friction, matrix.shape[0])
+    if drives is not None:
+        functions = {name: at_joints(function, drives) for name, function in functions.items()}
+    return MinimalModel(
+        base=base,
+        friction_model=friction,
+        coefficient_map=frozen_array(matrix, 'coefficient_map', (None, None), ModelError),
+        functions=functions,
+        parameters=np.concatenate([base.values, np.zeros(made)]),
+        drives=drives,
+    )
+
+
+def _functions(
+    n: int, arrays: Mapping[str, Array | IntArray], friction: JointFriction | None, coefficients: int
+) -> dict[str, GraphFunction]:
+    motion, last = motion_inputs(n), InputBlock('coefficients', coefficients, shared=True)
+    functions: dict[str, GraphFunction] = {}
+
+    def loaded(name: str) -> tuple[Graph, list[Expression]]:
+        graph = Graph.from_arrays(arrays[f'{name}_nodes'], arrays[f'{name}_values'])
+        return graph, [Expression(graph, int(reference)) for reference in arrays[f'{name}_outputs']]
+
+    def add(name: str, graph: Graph, outputs: Sequence[Expression], *inputs: InputBlock) -> None:
+        references = tuple(output.reference for output in outputs)
+        functions[name] = GraphFunction(name=name, graph=graph, inputs=inputs, references=references)
+
+    graph, torques = loaded('rigid_body')
+    losses = _friction_torques(graph, torques, n, arrays, friction)
+    add('inverse_dynamics', graph, [a + b for a, b in zip(torques, losses, strict=True)], *motion, last)
+    add('rigid_body', *loaded('rigid_body'), *motion, last)
+    add('gravity', *loaded('gravity'), motion[0], last)
+    graph = Graph()
+    losses = _friction_torques(graph, graph.inputs(2 * n, n), n, arrays, friction)
+    add('friction', graph, losses, *motion[:2], InputBlock('load', n), last)
+    if friction is not None and friction.rest is not None:
+        graph, torques = loaded('rigid_body')
+        speed, held = _at_rest(graph, n, 3 * n + coefficients, friction.rest)
+        losses = _friction_torques(graph, torques, n, arrays, friction, speed)
+        shown = [a + b + c for a, b, c in zip(torques, losses, held, strict=True)]
+        add('recorded_torque', graph, shown, *motion, last, InputBlock('direction', n))
+    return functions
+
+
+def _at_rest(graph: Graph, n: int, first: int, rest: Array) -> tuple[list[Expression], list[Expression]]:
+    """Return the joints' velocities, zero where a joint rests, and the torques that are left there."""
+    speeds, torques = [], []
+    for dq, direction, (slowest, torque) in zip(graph.inputs(n, n), graph.inputs(first, n), rest.tolist(), strict=True):
+        speed, held = dq, graph.constant(0.0)
+        if slowest > 0.0:
+            # 1 from |dq| = slowest on, 0 below: the inner sign is -1, 0 or 1
+            moving = ((dq.function(Op.ABS) - slowest).sign() + 1.0).sign()
+            speed, held = dq * moving, direction * torque * (1.0 - moving)
+        speeds.append(speed)
+        torques.append(held)
+    return speeds, torques
+
+
+def _friction_torques(
+    graph: Graph,
+    load: Sequence[Expression],
+    n: int,
+    arrays: Mapping[str, Array | IntArray],
+    friction: JointFriction | None,
+    speed: Sequence[Expression] | None = None,
+) -> list[Expression]:
+    """Return the joints' friction in a graph whose inputs are q, dq, n others, and the coefficients."""
+    q, dq = graph.inputs(0, n), graph.inputs(n, n) if speed is None else speed
+    torques = [graph.constant(0.0)] * n
+    first = 3 * n
+    for coefficient, kind, joint in arrays['drives'].astype(int).tolist():
+        factor = (dq[joint], dq[joint].sign(), graph.constant(1.0))[kind]
+        torques[joint] = torques[joint] + factor * graph.input(first + coefficient)
+    if friction is not None:
+        first += len(arrays['coefficient_map'])
+        for joint, parameters in enumerate(friction.parameters):
+            own = graph.inputs(first, len(parameters))
+            torques[joint] = torques[joint] + friction.torque(joint, dq[joint], own, load[joint], q[joint])
+            first += len(parameters)
+    return torques
+
+
+def _generate(
+    base: BaseParameters, tolerance: float, snap: float, progress: Progress | None
+) -> dict[str, Array | IntArray]:
+    """Return the rigid body's graphs with coefficients for inputs, and which coefficients are friction's."""
+    n = base.model.n
+    form, chain, columns, local_map = shortest_form(base, tolerance, snap, progress)
+    coefficients = Coefficients(3 * n, len(columns))
+    arrays: dict[str, Array | IntArray] = {}
+    for name in _RIGID:
+        traced = trace_torques(base, chain, columns, form, at_rest=name == 'gravity')
+        graph, outputs = coefficients.extract(*factored(*traced))
+        nodes, arrays[f'{name}_values'] = graph.arrays()
+        if name == 'gravity':  # a function of q alone: the coefficients are numbered from n on instead of 3 n
+            nodes[1, (nodes[0] == Op.INPUT) & (nodes[1] >= 3 * n)] -= 2 * n
+        arrays[f'{name}_nodes'] = nodes
+        arrays[f'{name}_outputs'] = np.array(outputs, dtype=np.int64)
+    symbols = drive_symbols(**base.options)
+    drives = []
+    for position, column in enumerate(columns.tolist()):
+        symbol = symbols[(column - 10 * n) // n] if column >= 10 * n else ''
+        if symbol in ('Fv', 'Fc', 'offset'):
+            drives.append((coefficients.single(position), ('Fv', 'Fc', 'offset').index(symbol), column % n))
+    arrays['drives'] = np.array(drives, dtype=np.int64).reshape(-1, 3)
+    arrays['coefficient_map'] = coefficients.matrix @ local_map[:, base.independent]
+    return arrays

@@ -18,24 +18,30 @@ across its axis with two products.
 
 A link can be evaluated in its own frame, where its parameters are constants and the motion is
 turned, or in the frame of its group, where the parameters are turned and the motion is not.
+
+The frames: only the joint axes are given: origins can be moved along them and frames turned about them, so that
+as many constants as possible vanish. Consecutive joints with parallel axes form a group: the orientations
+of its links differ by sums of joint angles about one direction. Each group has a frame G fixed in
+the body before it, with z along the common axis and x along the common normal, so that
+that body and G differ by one turn about x (W. Khalil and J.-F. Kleinfinger, "A new geometric notation
+for open and closed-loop robots", IEEE ICRA 1986).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 from math import cos, pi, sin
 
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number
-from robotid_ros.dynamics.codegen.minimal_frames import MinimalChain
+from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number, exact
 from robotid_ros.dynamics.codegen.symbolic_regressor import (
     Rows,
     Vector,
     constant_vector,
     cross,
     dot,
-    exact,
     matrix_times,
     plus,
     rows_times,
@@ -43,30 +49,214 @@ from robotid_ros.dynamics.codegen.symbolic_regressor import (
     turned,
     velocity_matrix,
 )
+from robotid_ros.model import RobotModel
+from robotid_ros.model.kinematics import link_transforms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinimalChain:
+    """Geometry in minimal frames.
+
+    Body k's own frame has its origin on joint k's axis and z along it. Orientation of own frame k
+    in its group's frame G: a turn about z by the sum of the group's joint angles up to k, each
+    times its sign, plus ``turns[k]``.
+    """
+
+    groups: tuple[tuple[int, ...], ...]  # joints of each group
+    revolute: tuple[bool, ...]
+    signs: tuple[float, ...]  # -1 where the group's axis points against the joint's
+    turns: tuple[float, ...]  # [rad]
+    offsets: Array  # shape (n, 3): origin k in own frame k - 1 at q = 0 [m]; zero for k = 0
+    # shape (n, 3): for a prismatic joint its direction in own frame k - 1 (frame G of the first group for k = 0)
+    directions: Array
+    # shape (3, 3): frame G of each group in the own frame of the body before it (identity for the first)
+    tilts: tuple[Array, ...]
+    start: Array  # shape (3,): minus the acceleration of free fall, in the first group's frame [m/s^2]
+    frames: Array  # shape (n, 4, 4): link frame k in own frame k
+
+
+def joint_groups(model: RobotModel, snap: float) -> tuple[tuple[int, ...], ...]:
+    """Return runs of joints whose revolute axes are parallel; prismatic joints join the run they are in.
+
+    ``snap`` is the largest sine of the angle between parallel axes.
+    """
+    _, axes = _at_zero(model)
+    groups: list[list[int]] = [[]]
+    current: Array | None = None
+    for k, kind in enumerate(model.joint_types):
+        if kind == 'revolute':
+            if current is not None and np.linalg.norm(np.cross(axes[k], current)) > snap:
+                groups.append([])
+            current = axes[k]
+        groups[-1].append(k)
+    return tuple(tuple(group) for group in groups)
+
+
+def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float = 1e-12) -> MinimalChain:
+    """Return an arm's geometry in minimal frames.
+
+    For each group, ``sides`` says whether its plane of origins goes through the common normal with the group before (0)
+    or after it (1). Sines, and lengths relative to the arm's, below ``snap`` are taken as zero.
+    """
+    frames, axes = _at_zero(model)
+    points = frames[:, :3, 3]
+    groups = joint_groups(model, snap)
+    n = model.n
+    signs, turns = [1.0] * n, [0.0] * n
+    size = max(float(np.abs(points - points[0]).max()), 1e-3)
+    revolutes = [_revolutes(model, group) for group in groups]
+    z = [axes[of[0]] if of else np.array([0.0, 0.0, 1.0]) for of in revolutes]
+    origins = _origins(model, groups, axes, points, z, sides, size)
+    turned = np.empty((n, 3, 3))
+    tilts: list[Array] = []
+    before = _first_frame(z[0], model.gravity)
+    for g, group in enumerate(groups):
+        frame = before if g == 0 else _frame(before[:, 0], z[g])
+        tilts.append(np.eye(3) if g == 0 else _snapped(before.T @ frame, snap))
+        for position, k in enumerate(group):
+            if model.joint_types[k] == 'revolute' and axes[k] @ z[g] < 0.0:
+                signs[k] = -1.0
+            # x of a body's own frame points to the next origin, or along the common normal.
+            following = group[position + 1] if position + 1 < len(group) else None
+            if following is not None and np.linalg.norm(origins[following] - origins[k]) > snap * size:
+                toward = origins[following] - origins[k]
+            elif following is None and g + 1 < len(z):
+                toward = np.cross(z[g], z[g + 1])
+                toward = toward / np.linalg.norm(toward)
+            else:
+                turns[k] = turns[group[position - 1]] if position else 0.0
+                continue
+            angle = float(np.arctan2(toward @ frame[:, 1], toward @ frame[:, 0]))
+            nearest = float(round(angle / (np.pi / 2.0)) * (np.pi / 2.0))
+            turns[k] = nearest if abs(angle - nearest) < snap else angle
+        # A body moved by a prismatic joint, and the body before it, have one orientation; before the first revolute
+        # joint nothing turns against the group's frame.
+        for previous, k in reversed(list(pairwise(group))):
+            if model.joint_types[k] == 'prismatic':
+                turns[previous] = turns[k]
+        for k in takewhile(lambda k: model.joint_types[k] != 'revolute', group):
+            turns[k] = 0.0
+        for k in group:
+            cosine, sine = np.cos(turns[k]), np.sin(turns[k])
+            turned[k] = frame @ np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
+        before = turned[group[-1]]
+    offsets, directions = np.zeros((n, 3)), np.zeros((n, 3))
+    for k in range(n):
+        basis = turned[k - 1] if k else _first_frame(z[0], model.gravity)
+        if k:
+            offsets[k] = _snapped(basis.T @ (origins[k] - origins[k - 1]), snap * size, unit=False)
+        if model.joint_types[k] == 'prismatic':
+            directions[k] = _snapped(basis.T @ axes[k], snap)
+    strength = max(float(np.linalg.norm(model.gravity)), 1e-300)
+    start = -strength * _snapped(_first_frame(z[0], model.gravity).T @ model.gravity / strength, snap)
+    own = np.tile(np.eye(4), (n, 1, 1))
+    own[:, :3, :3] = np.swapaxes(turned, 1, 2) @ frames[:, :3, :3]
+    own[:, :3, 3] = (np.swapaxes(turned, 1, 2) @ (points - origins)[:, :, None])[:, :, 0]
+    return MinimalChain(
+        groups=groups,
+        revolute=tuple(kind == 'revolute' for kind in model.joint_types),
+        signs=tuple(signs),
+        turns=tuple(turns),
+        offsets=offsets,
+        directions=directions,
+        tilts=tuple(tilts),
+        start=start,
+        frames=own,
+    )
+
+
+def _at_zero(model: RobotModel) -> tuple[Array, Array]:
+    """Return the link frames at q = 0 and the directions of the joints' axes, in the base frame."""
+    frames = link_transforms(model, np.zeros((1, model.n)))[0]
+    return frames, (frames[:, :3, :3] @ model.axes[:, :, None])[:, :, 0]
+
+
+def _revolutes(model: RobotModel, group: Sequence[int]) -> list[int]:
+    return [k for k in group if model.joint_types[k] == 'revolute']
+
+
+def _origins(
+    model: RobotModel,
+    groups: Sequence[Sequence[int]],
+    axes: Array,
+    points: Array,
+    z: Sequence[Array],
+    sides: Sequence[int],
+    size: float,
+) -> Array:
+    """Return the origins: on the axes, those of a group in one plane across them."""
+    origins = points.copy()
+    for g, group in enumerate(groups):
+        revolutes = _revolutes(model, group)
+        if not revolutes:
+            origins[list(group)] = points[group[0]]
+            continue
+        side = sides[g] if g < len(sides) else 0
+        anchor = points[revolutes[0]]
+        choices = []
+        if g > 0 and _revolutes(model, groups[g - 1]):
+            last = _revolutes(model, groups[g - 1])[-1]
+            choices.append(_foot(points[revolutes[0]], z[g], points[last], axes[last], size))
+        if g + 1 < len(groups):
+            following = _revolutes(model, groups[g + 1])[0]
+            choices.append(_foot(points[revolutes[-1]], z[g], points[following], axes[following], size))
+        if choices:
+            anchor = choices[min(side, len(choices) - 1)]
+        for k in revolutes:
+            origins[k] = points[k] + z[g] * ((anchor - points[k]) @ z[g])
+        # The origin of a sliding body is free: at zero it is that of the body before.
+        for position, k in enumerate(group):
+            if model.joint_types[k] == 'prismatic':
+                origins[k] = origins[group[position - 1]] if position else origins[revolutes[0]]
+    return origins
+
+
+def _foot(point: Array, axis: Array, other_point: Array, other_axis: Array, size: float) -> Array:
+    """Return the point of a line nearest to another line; where they are almost parallel, to its point."""
+    cosine = float(axis @ other_axis)
+    gap = other_point - point
+    square = 1.0 - cosine * cosine
+    if square > 1e-8:
+        along = (gap @ axis - (gap @ other_axis) * cosine) / square
+        if abs(along) < 100.0 * size:
+            return np.asarray(point + along * axis)
+    return np.asarray(point + (gap @ axis) * axis)
+
+
+def _first_frame(z: Array, gravity: Array) -> Array:
+    """Return the frame of the first group: x along the component of gravity across the axis."""
+    across = -gravity + z * (gravity @ z)
+    if np.linalg.norm(across) < 1e-9 * max(float(np.linalg.norm(gravity)), 1e-300):
+        across = np.eye(3)[int(np.argmin(np.abs(z)))]
+        across = across - z * (z @ across)
+    return _frame(across, z)
+
+
+def _frame(x: Array, z: Array) -> Array:
+    x = x - z * (x @ z)
+    x = x / np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
+def _snapped(values: Array, tolerance: float, *, unit: bool = True) -> Array:
+    """Return the numbers with those near zero (and near +-1, for direction cosines) made exact."""
+    result = np.where(np.abs(values) < tolerance, 0.0, values)
+    return np.where(np.abs(np.abs(result) - 1.0) < tolerance, np.sign(result), result) if unit else result
+
 
 PSEUDO_NAMES = ('Sxx', 'Syy', 'Sxy', 'Sxz', 'Syz', 'mx', 'my', 'Szz', 'mz', 'm')
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Choices that change the length of the equations and not their value.
+    """Choices that change the length of the equations and not their value."""
 
-    Attributes
-    ----------
-    sides : tuple of int
-        Per group, see :func:`minimal_chain`.
-    carried : tuple of bool
-        Per link, whether it is evaluated in its group's frame instead of its own.
-    stepped : tuple of bool
-        Per link, whether U is stepped from the body before the group, of which it shares the third
-        column, or made anew from w and dw.
-    traced : tuple of bool
-        Per link, whether w_x^2 follows from w_x^2 + w_y^2, which no turn about z changes, instead of w_x.
-    """
-
-    sides: tuple[int, ...]
-    carried: tuple[bool, ...]
+    sides: tuple[int, ...]  # per group, see :func:`minimal_chain`
+    carried: tuple[bool, ...]  # per link, whether it is evaluated in its group's frame instead of its own
+    # per link, whether U is stepped from the body before the group, of which it shares the third column, or made anew
+    # from w and dw
     stepped: tuple[bool, ...]
+    # per link, whether w_x^2 follows from w_x^2 + w_y^2, which no turn about z changes, instead of w_x
     traced: tuple[bool, ...]
 
 
@@ -116,7 +306,14 @@ class TorqueTracer:
         )
         self.parameters = parameters
         self.group_of = {k: group for group in chain.groups for k in group}
-        self.places = self._places()
+        # The frame in which each body is evaluated: own frame of a body, or None for its group's. A body that slides is
+        # evaluated where the body before it is, whose orientation it shares.
+        self.places: list[int | None] = []
+        for k, carried in enumerate(form.carried):
+            if chain.revolute[k]:
+                self.places.append(None if carried else k)
+            else:
+                self.places.append(None if k == self.group_of[k][0] else self.places[-1])
 
     def torques(self) -> list[Number]:
         """Return the torques: forward pass, then backward pass."""
@@ -129,24 +326,11 @@ class TorqueTracer:
         for g, group in enumerate(chain.groups):
             if g > 0:
                 arms[group[0]] = self._arm(group[0], None)
-                acceleration = self._shifted(acceleration, motion, arms[group[0]])
+                acceleration = plus(acceleration, rows_times(motion.matrix, arms[group[0]]))
                 motion = self._tilted(motion, chain.tilts[g])
                 acceleration = matrix_times(chain.tilts[g].T, acceleration)
             acceleration, motion = self._forward(g, motion, acceleration, evaluated, accelerations, arms)
         return self._backward(evaluated, accelerations, arms)
-
-    def _places(self) -> list[int | None]:
-        """Return the frame in which each body is evaluated: own frame of a body, or None for its group's.
-
-        A body that slides is evaluated where the body before it is, whose orientation it shares.
-        """
-        places: list[int | None] = []
-        for k, carried in enumerate(self.form.carried):
-            if self.chain.revolute[k]:
-                places.append(None if carried else k)
-            else:
-                places.append(None if k == self.group_of[k][0] else places[-1])
-        return places
 
     def _forward(
         self,
@@ -164,12 +348,14 @@ class TorqueTracer:
         for position, k in enumerate(group):
             if position:
                 arms[k] = self._arm(k, place)
-                acceleration = self._shifted(acceleration, motion, arms[k])
+                acceleration = plus(acceleration, rows_times(motion.matrix, arms[k]))
             if chain.revolute[k]:
                 motion = self._in_group(k, base) if self.places[k] is None else self._in_own(k, base)
                 acceleration = self._turned(acceleration, place, self.places[k])
             else:
-                acceleration = self._slid(k, acceleration, motion, self._direction(k, place))
+                direction = self._direction(k, place)  # of sliding, which adds 2 w x dq d + ddq d
+                swing = times(2.0 * self.rate[k], cross(motion.rate, direction))
+                acceleration = plus(plus(acceleration, swing), times(self.change[k], direction))
             place = self.places[k]
             evaluated[k], accelerations[k] = motion, acceleration
         last = group[-1]
@@ -177,11 +363,6 @@ class TorqueTracer:
             motion = self._in_own(last, base)
             acceleration = self._turned(acceleration, None, last)
         return acceleration, motion
-
-    def _slid(self, k: int, acceleration: Vector, motion: _Motion, direction: Vector) -> Vector:
-        """Add the acceleration of sliding along a direction: 2 w x dq d + ddq d."""
-        swing = times(2.0 * self.rate[k], cross(motion.rate, direction))
-        return plus(plus(acceleration, swing), times(self.change[k], direction))
 
     def _backward(self, evaluated: list[_Motion], accelerations: list[Vector], arms: list[Vector]) -> list[Number]:
         """Return the joints' torques."""
@@ -321,9 +502,6 @@ class TorqueTracer:
         if k == self.group_of[k][0]:
             return own
         return self._turned(own, k - 1, place)
-
-    def _shifted(self, acceleration: Vector, motion: _Motion, arm: Vector) -> Vector:
-        return plus(acceleration, rows_times(motion.matrix, arm))
 
     def _wrench(self, k: int, place: int | None, motion: _Motion, acceleration: Vector) -> tuple[Vector, Vector]:
         """Return force and moment about the origin that body k needs."""

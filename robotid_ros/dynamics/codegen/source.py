@@ -7,26 +7,228 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Standalone source of a minimal model: C99 or one C++ header (no allocation, no state, tables const), or Python."""
+"""Source made from graph functions: kernels in C, and minimal models in C99, C++ and Python."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.codegen.expression import Op
-from robotid_ros.dynamics.codegen.function import (
-    SINES_COSINES,
-    GraphFunction,
-    literal,
-    statements,
-    value_of,
-    with_numbers,
-)
+from robotid_ros.dynamics.codegen.expression import FUNCTIONS, GraphFunction, Op, with_numbers
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
+
+SINES_COSINES = Path(__file__).with_name('sines_cosines.h').read_text(encoding='ascii').partition('*/\n\n')[2]
+"""C99 and C++11; includes stand in the sources."""
+
+# Outputs wider and larger than this bypass the caches, which they would fill; smaller ones stay there for the caller.
+_STREAMED_WIDTH = 64
+_STREAMED_BYTES = 8 * 2**20
+
+
+def literal(value: float) -> str:
+    """Return a double in C and Python, exact when read back."""
+    text = repr(float(value))
+    return text if any(mark in text for mark in '.en') else text + '.0'
+
+
+def value_of(function: GraphFunction, reference: int) -> str:
+    """Return the expression of a value after its statement: a literal, or the variable, perhaps negated."""
+    graph, node = function.graph, reference >> 1
+    if graph.kind[node] == Op.CONSTANT:
+        return literal(graph.constant_value(reference))
+    return f'-v{node}' if reference & 1 else f'v{node}'
+
+
+def statements(
+    function: GraphFunction, read: Callable[[int], str], style: Literal['python', 'c', 'lanes']
+) -> list[str]:
+    """Return one assignment per operation; the value of node k is ``v<k>``.
+
+    ``read`` returns the expression of an input by number. The style says whether the variables are numpy arrays,
+    doubles, or the vectors of lanes.h. Doubles need :data:`SINES_COSINES` where ``uses_sines``: all sines and cosines
+    are computed at once, as soon as their angles are known, so that a compiler makes vectors of them.
+    """
+    return _staged(function, read) if style == 'c' else _assignments(function, function.schedule, read, style)
+
+
+def _staged(function: GraphFunction, read: Callable[[int], str]) -> list[str]:
+    """Return C in stages: what the next sines and cosines need, these, and so on, and the rest."""
+    graph, stages = function.graph, dict[int, int]()
+    angles: dict[int, dict[int, dict[int, int]]] = {}
+    for node in function.schedule:
+        stages[node] = max((stages[a >> 1] for a in graph.arguments(node)), default=0)
+        if graph.kind[node] in (Op.SIN, Op.COS):
+            stages[node] += 1
+            angles.setdefault(stages[node], {}).setdefault(graph.first[node], {})[graph.kind[node]] = node
+    lines, done = list[str](), set[int]()
+    for stage, pairs in sorted(angles.items()):
+        needed = [node for node in graph.schedule(pairs) if node not in done]
+        lines += _assignments(function, needed, read, 'c')
+        size, values = len(pairs), ', '.join(value_of(function, angle) for angle in pairs)
+        lines += [
+            f'const double angle{stage}[{size}] = {{{values}}};',
+            f'double sine{stage}[{size}], cosine{stage}[{size}];',
+            f'sines_cosines({size}, angle{stage}, sine{stage}, cosine{stage});',
+        ]
+        done.update(needed)
+        for k, pair in enumerate(pairs.values()):
+            for kind, node in pair.items():
+                name = 'sine' if kind == Op.SIN else 'cosine'
+                lines.append(f'const double v{node} = {name}{stage}[{k}];')
+                done.add(node)
+    return lines + _assignments(function, [node for node in function.schedule if node not in done], read, 'c')
+
+
+def _assignments(
+    function: GraphFunction, schedule: list[int], read: Callable[[int], str], style: Literal['python', 'c', 'lanes']
+) -> list[str]:
+    """Return the assignments of some nodes, one after the other."""
+    graph = function.graph
+    declared, end = {'python': ('', ''), 'c': ('const double ', ';'), 'lanes': ('const vec ', ';')}[style]
+    pairs: dict[int, dict[int, int]] = {}
+    for node in schedule:
+        if graph.kind[node] in (Op.SIN, Op.COS):
+            pairs.setdefault(graph.first[node], {})[graph.kind[node]] = node
+    lines: list[str] = []
+    for node in schedule:
+        kind, first, second = graph.kind[node], graph.first[node], graph.second[node]
+        if kind == Op.CONSTANT:
+            continue
+        if kind == Op.INPUT:
+            text = read(first)
+        elif kind == Op.ADD:
+            subtract = second & 1 and graph.kind[second >> 1] != Op.CONSTANT
+            text = f'{value_of(function, first)} {"-" if subtract else "+"} '
+            text += value_of(function, second ^ 1 if subtract else second)
+        elif kind == Op.MULTIPLY:
+            text = f'{value_of(function, first)} * {value_of(function, second)}'
+        elif style == 'lanes' and kind in (Op.SIN, Op.COS):
+            if first in pairs:
+                pair = pairs.pop(first)
+                names = [f'v{pair[op]}' if op in pair else f'unused{node}' for op in (Op.SIN, Op.COS)]
+                lines.append(f'vec {names[0]}, {names[1]};')
+                lines.append(f'sine_cosine({value_of(function, first)}, &{names[0]}, &{names[1]});')
+            continue
+        else:
+            name = f'np.{FUNCTIONS[kind].numpy}' if style == 'python' else FUNCTIONS[kind].c
+            argument = value_of(function, first)
+            if style == 'lanes' and kind not in (Op.SIGN, Op.RECIPROCAL):
+                lines.append(f'vec v{node} = {argument};')
+                lines.append(f'for (int k = 0; k < LANES; ++k) v{node}[k] = {name}(v{node}[k]);')
+                continue
+            text = f'{name}({argument})'
+        lines.append(f'{declared}v{node} = {text}{end}')
+    return lines
+
+
+def batch_source(function: GraphFunction) -> str:
+    """Return C with ``void <name>(long count, const double *input..., double *output)``.
+
+    Arrays are contiguous, shape (count, width), or (width,) for shared inputs. LANES samples are
+    evaluated at once in vectors of the compiler's vector extension; a rest that does not fill a
+    vector goes through padded copies.
+    """
+    places = function.input_places
+
+    def read(number: int) -> str:
+        block, column = places[number]
+        width = function.inputs[block].width
+        if function.inputs[block].shared:
+            return f'splat(in{block}[{column}])'
+        return f'GATHER(in{block}, {width}, {column})'
+
+    parameters = [*(f'const double *restrict in{b}' for b in range(len(function.inputs))), 'double *restrict out']
+    writes = []
+    for k, reference in enumerate(function.references):
+        value = value_of(function, reference)
+        constant = function.graph.kind[reference >> 1] == Op.CONSTANT
+        writes.append(f'rows[{k}] = {f"splat({value})" if constant else value};')
+    lines = [
+        *statements(function, read, 'lanes'),
+        f'vec rows[{len(writes)}];',
+        *writes,
+        f'store_samples(rows, out, {len(writes)});',
+    ]
+    source = ['#include "codegen/lanes.h"', '', f'static void block({", ".join(parameters)})', '{']
+    source += [f'    {line}' for line in lines]
+    source += ['}', '', *_driver(function, parameters)]
+    return '\n'.join(source) + '\n'
+
+
+def sample_source(function: GraphFunction) -> str:
+    """Return C with ``sample_from_python`` of one_sample.h; the constants are the shared input, which is the last."""
+    *given, _ = function.inputs
+
+    def read(number: int) -> str:
+        block, column = function.input_places[number]
+        return f'constants[{column}]' if block == len(given) else f'in{block}[{column}]'
+
+    arguments = [f'const double *in{b}' for b in range(len(given))]
+    values = (value_of(function, reference) for reference in function.references)
+    return '\n'.join(
+        [
+            '#include <float.h>',
+            '#include <math.h>',
+            '#include <string.h>',
+            '#include "codegen/one_sample.h"',
+            SINES_COSINES,
+            'static inline double sign_of(double x) { return (double)(x > 0.0) - (double)(x < 0.0); }',
+            f'static void sample({", ".join(arguments)}, const double *constants, double *result)',
+            '{',
+            *(f'    {line}' for line in statements(function, read, 'c')),
+            *(f'    result[{k}] = {value};' for k, value in enumerate(values)),
+            '}',
+            'FROM_PYTHON(sample)\n',
+        ]
+    )
+
+
+def _driver(function: GraphFunction, parameters: list[str]) -> list[str]:
+    """Return the function that goes through the samples: whole vectors, then the rest in padded copies."""
+    arguments, padded, copies = [], [], []
+    for b, given in enumerate(function.inputs):
+        arguments.append(f'in{b}' if given.shared else f'in{b} + s * {given.width}')
+        padded.append(f'in{b}' if given.shared else f'padded{b}')
+        if not given.shared:
+            copies.append(f'    double padded{b}[LANES * {given.width}] = {{0}};')
+            copies.append(f'    memcpy(padded{b}, in{b} + s * {given.width}, sizeof(double) * rest * {given.width});')
+    width = len(function.references)
+    streamed = []
+    if width >= _STREAMED_WIDTH:
+        streamed = [
+            f'    if (count > {_STREAMED_BYTES // 8 // width}) {{',
+            f'        double row[LANES * {width}];',
+            '        for (; s + LANES <= count; s += LANES) {',
+            f'            block({", ".join(arguments)}, row);',
+            f'            stream(row, out + s * {width}, LANES * {width});',
+            '        }',
+            '        finish_stream();',
+            '    }',
+        ]
+    return [
+        f'void {function.name}(long count, {", ".join(parameters)})',
+        '{',
+        '    long s = 0;',
+        *streamed,
+        '    for (; s + LANES <= count; s += LANES) {',
+        f'        block({", ".join(arguments)}, out + s * {width});',
+        '    }',
+        '    const unsigned long rest = (unsigned long)(count - s);',
+        '    if (rest == 0) {',
+        '        return;',
+        '    }',
+        *copies,
+        f'    double made[LANES * {width}];',
+        f'    block({", ".join(padded)}, made);',
+        f'    memcpy(out + s * {width}, made, sizeof(double) * rest * {width});',
+        '}',
+    ]
+
 
 SUMMARY = {
     'inverse_dynamics': 'Joint torques that make the arm move as given, {friction}.',
@@ -79,12 +281,6 @@ class GeneratedCode:
 def as_comment(text: str) -> str:
     """Return a name that is safe in a comment or a string: letters, digits and some signs."""
     return re.sub(r'[^A-Za-z0-9_ .,:+()\[\]-]', '_', text)[:200]
-
-
-def used_inputs(function: GraphFunction) -> set[int]:
-    """Return which input blocks a function reads."""
-    graph = function.graph
-    return {function.input_places[graph.first[node]][0] for node in function.schedule if graph.kind[node] == Op.INPUT}
 
 
 def joint_units(model: RobotModel) -> list[str]:
@@ -286,7 +482,8 @@ def _coefficient_function(code: GeneratedCode, prefix: str, linkage: str = '') -
 
 
 def _function(function: GraphFunction, signature: str, name: str) -> list[str]:
-    used = used_inputs(function)
+    graph, places = function.graph, function.input_places
+    used = {places[graph.first[node]][0] for node in function.schedule if graph.kind[node] == Op.INPUT}
     out = 'regressor_rows' if name == 'regressor' else 'tau'
 
     def read(number: int) -> str:

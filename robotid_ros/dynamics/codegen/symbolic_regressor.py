@@ -16,15 +16,21 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import Chain, aligned_chain
-from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number, Op, gradient
-from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock
+from robotid_ros.dynamics.codegen.expression import (
+    Expression,
+    Graph,
+    GraphFunction,
+    InputBlock,
+    Number,
+    Op,
+    combined,
+    exact,
+    gradient,
+)
 from robotid_ros.model import RobotModel
 
 Vector: TypeAlias = tuple[Number, Number, Number]
 Rows: TypeAlias = tuple[Vector, Vector, Vector]
-
-# Smaller entries of a product of rotation matrices are round-off of a right angle.
-_ROUND_OFF = 1e-15
 
 
 def cross(a: Vector, b: Vector) -> Vector:
@@ -80,17 +86,6 @@ def velocity_matrix(rate: Vector, change: Vector) -> Rows:
         (xy + change[2], -(xx + zz), yz - change[0]),
         (xz - change[1], yz + change[0], -(xx + yy)),
     )
-
-
-def combined(matrix: Array, x: Sequence[Expression]) -> list[Expression]:
-    """Return a constant matrix times a list of expressions."""
-    rows = []
-    for row in matrix:
-        total: Expression = x[0] * 0.0
-        for entry, value in zip(row, x, strict=True):
-            total = total + exact(float(entry)) * value
-        rows.append(total)
-    return rows
 
 
 def _link_columns(
@@ -150,12 +145,6 @@ def _columns(
     columns += [dot(linear, transposed[k]) + dot(angular, cross(units[k], acceleration)) for k in range(3)]
     columns.append(dot(linear, acceleration))
     return cast('list[Expression]', columns)
-
-
-def exact(value: float) -> float:
-    """Return the nearest whole number where the difference is round-off, else the value."""
-    nearest = float(round(value))
-    return nearest if abs(value - nearest) < _ROUND_OFF else value
 
 
 def motion_inputs(n: int) -> tuple[InputBlock, ...]:
