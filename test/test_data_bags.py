@@ -264,3 +264,42 @@ def test_a_sqlite_bag_whose_pages_are_mixed_up_is_named(tmp_path):
     recording = read_recording(path)
     assert recording.provenance['faults']['damaged_databases'] == 1
     np.testing.assert_array_equal(np.sort(recording.position[:, 0]), q)
+
+
+def database(path, statement):
+    """Write a bag of joint states as rosbag2 does, then do something to its tables."""
+    messages, stamps = stream(PERIOD, 1, RATE, np.random.default_rng(6))
+    with closing(sqlite3.connect(path)) as base:
+        base.execute('CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT, type TEXT, serialization_format TEXT)')
+        base.execute('CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INTEGER, timestamp INTEGER, data BLOB)')
+        base.execute('INSERT INTO topics VALUES (1, ?, ?, ?)', (STATES, STATE, 'cdr'))
+        rows = zip(stamps, messages, strict=True)
+        base.executemany('INSERT INTO messages(topic_id, timestamp, data) VALUES (1, ?, ?)', rows)
+        base.executescript(statement)
+        base.commit()
+    return len(messages)
+
+
+ENDLESS = """ALTER TABLE messages RENAME TO m; CREATE VIEW messages AS WITH RECURSIVE r(id, topic_id, timestamp, data)
+AS (SELECT * FROM m UNION ALL SELECT id, topic_id, timestamp, data FROM r) SELECT * FROM r"""
+
+
+@pytest.mark.parametrize(
+    ('statement', 'words'),
+    [
+        (ENDLESS, 'got views or triggers'),
+        ("UPDATE messages SET data = 'text'", 'cannot be read'),
+        ("UPDATE topics SET type = x'ff00'", 'expected a topic of'),
+    ],
+)
+def test_a_database_of_something_else_is_refused(tmp_path, statement, words):
+    database(tmp_path / 'x.db3', statement)
+    with pytest.raises(DataError, match=words):
+        read_recording(tmp_path / 'x.db3')
+
+
+def test_a_message_larger_than_any_joint_state_is_left_out(tmp_path):
+    count = database(tmp_path / 'x.db3', 'UPDATE messages SET data = zeroblob(2000000) WHERE id = 3')
+    recording = read_recording(tmp_path / 'x.db3')
+    assert len(recording) == count - 1
+    assert recording.provenance['counts']['undecodable'] == 1

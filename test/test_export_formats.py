@@ -497,8 +497,6 @@ def test_an_unknown_format_and_coupled_joints_are_refused(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize('to', FORMATS)
 def test_the_result_of_another_arm_is_refused(to: str, tmp_path: Path) -> None:
-    model = arm('ur10e')
-    result = found(model)
     with pytest.raises(IdentificationError, match='the result is for the joints'):
-        export(RobotModel.from_urdf(RAIL, tip='hand'), result, to, tmp_path)
+        export(arm('panda'), found(arm('ur10e')), to, tmp_path)
     assert not list(tmp_path.iterdir())

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray
+from robotid_ros.arrays import LARGEST, Array, BoolArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import full_regressor
 from robotid_ros.errors import IdentificationError
@@ -261,6 +261,11 @@ def identify_payload(
     unloaded = samples.target - samples.filtered(predictor.torque(samples.q, samples.dq, samples.ddq))
     unfiltered = _payload_rows(model, samples)
     rest, rows = unloaded, samples.filtered(unfiltered)
+    largest = max(float(np.abs(values).max()) for values in (rows, rest))
+    if not largest < np.sqrt(LARGEST):
+        raise IdentificationError(
+            f'expected motion and torques of an arm in the runs with the payload, got numbers up to {largest:.3g}'
+        )
     load = predictor.rigid_torque(samples.q, samples.dq, samples.ddq)
     friction = predictor.friction_torque(samples.dq, load, samples.q)
     sure = _load_certainty(arm)

@@ -258,7 +258,9 @@ def _table(content: Any, where: str) -> DHTable:
 
 
 def _row(row: Mapping[str, Any], k: int, length: float, angle: float, where: str) -> dict[str, Any]:
-    name = str(row.get('name', f'joint{k + 1}'))
+    name = row.get('name', f'joint{k + 1}')
+    if not isinstance(name, str | int):
+        raise ModelError(f"{where}, joint {k + 1}: 'name' must be a text; it is {name!r:.60}")
     owner = f"{where}, joint '{name}'"
     _require_keys(row, _JOINT_KEYS, owner)
     kind = row.get('type', 'revolute')
@@ -282,7 +284,7 @@ def _row(row: Mapping[str, Any], k: int, length: float, angle: float, where: str
             )
     joint_unit = angle if kind == 'revolute' else length
     return {
-        'name': name,
+        'name': str(name),
         'type': kind,
         **values,
         'direction': _number(row, 'direction', 1.0, owner),
