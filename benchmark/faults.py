@@ -278,7 +278,8 @@ def run(options: argparse.Namespace) -> int:
     """Run what is asked for; 1 if something happened that must not."""
     wrong, robot = 0, robot_file(falling=options.falling)
     if options.random:
-        wrong += sum(bool(outcome.wrong) for outcome in random_faults(options.random, options.seed, robot, pairs=options.pairs))
+        outcomes = random_faults(options.random, options.seed, robot, pairs=options.pairs)
+        wrong += sum(bool(outcome.wrong) for outcome in outcomes)
     if options.wall:
         wrong += sum('presses on something' not in pair[1].reason for pair in walls())
     if options.nodes:

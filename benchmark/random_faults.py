@@ -70,7 +70,9 @@ class Fault:
         }
         if shows:
             settings['shown'] = lambda loop, *state: reduce(
-                lambda rows, own: [new for row in rows for new in shown_rows(own(loop, *row))], shows, [(*state, loop.clock)]
+                lambda rows, own: [new for row in rows for new in shown_rows(own(loop, *row))],
+                shows,
+                [(*state, loop.clock)],
             )
         return Fault(
             name=self.name, at=self.at, size=self.size, joint=self.joint, settings=settings,
@@ -103,7 +105,7 @@ class Outcome:
 
 
 def draw(rng: np.random.Generator, plan: RunPlan, *, pair: bool = False) -> Fault:
-    """Return a random fault of a run, or a pair of which the second comes up to three seconds later, in its stop too."""
+    """Return a random fault of a run, or a pair: the second comes up to three seconds later, in the stop too."""
     name = str(rng.choice(sorted(_KINDS)))
     at = float(rng.uniform(-0.4, plan.reference.duration - 0.2))
     size = float(10.0 ** rng.uniform(-3.0, 6.0)) * float(rng.choice([-1.0, 1.0]))

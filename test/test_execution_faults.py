@@ -128,6 +128,53 @@ def test_the_end_of_a_run_is_judged_by_what_was_seen_of_it(mode):
     assert run.rested_at > end + 1.5
 
 
+def test_a_controller_that_paused_as_the_arm_set_out_is_not_sent_what_it_would_leap_to():
+    """It caught up by itself, and was stopped in the middle of that: 1.60 times the acceleration limit."""
+    (outcome,) = random_faults(1, 41)
+    assert outcome.fault.name == 'the controller is inactive'
+    assert outcome.acceleration < 1.0
+
+
+def test_another_commander_that_takes_over_at_once_is_not_thought_to_brake_as_the_path_does():
+    """It went on at the speed of before where the path braked: 1.39 times the acceleration limit."""
+    (outcome,) = random_faults(1, 5217)
+    assert outcome.fault.name == 'another commander'
+    assert outcome.acceleration < 1.0
+
+
+@pytest.mark.parametrize(('seed', 'names'), [
+    (5084, 'joint states are silent, joints are swapped'),
+    (5188, 'a position drifts, another commander'),
+    (5288, 'messages are out of order, the node is starved'),
+    (5321, 'velocities vanish, another commander'),
+])  # fmt: skip
+def test_a_second_fault_is_no_exception_either(seed, names):
+    """A lie after a gap led an arm at rest by a radian, 17 times its limit; one joint that lied hid all others."""
+    (outcome,) = random_faults(1, seed, pairs=True)
+    assert f'{outcome.fault.name}, {outcome.fault.later.name}' == names
+    assert outcome.wrong == '', outcome
+
+
+def test_an_arm_is_not_led_far_by_a_lie_after_a_gap():
+    """It rests at its end, and a reading that a drive could have made true in the gap shows it a radian away."""
+    end = PLAN.reference.duration
+
+    def shown(loop, position, velocity, effort):
+        if loop.now < end - 0.1:
+            return position, velocity, effort, loop.clock
+        return None if loop.now < end + 0.4 else (position + 1.0, velocity, effort, loop.clock)
+
+    run = Loop(shown=shown).run()
+    assert np.isfinite(run.stopped_at)
+    assert_within_limits(run, run.stopped_at)
+
+
+def test_a_run_whose_velocities_vanish_is_stopped_and_seen_to_rest():
+    run = Loop(shown=lies(lambda q, v, t: (q, None, None, t))).run()
+    assert run.reason == 'the joint states hold no velocities any more'
+    assert run.supervisor.state is State.RESTED
+
+
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10**6), mode=modes, latency=st.floats(0.002, 0.05))
 def test_no_random_fault_is_an_exception(seed, mode, latency):

@@ -184,7 +184,7 @@ class Belief:
 
     @property
     def lying(self) -> BoolArray:
-        """Which joints are not seen, shape (n,): they jumped as no drive can and have not come back, or are not believed."""
+        """Which joints are not seen, shape (n,): they jumped as no drive can, and not back, or are not believed."""
         result: BoolArray = (np.abs(self._lie) > _NOISE) | (self.time - self._good > _SOUND)
         return result
 

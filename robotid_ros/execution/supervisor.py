@@ -288,7 +288,8 @@ class Supervisor:
         if shift is None:
             seen = self.following.belief.time
             self._astray_since = min(self._astray_since, seen)
-            if seen - self._astray_since > (_ASTRAY if self.following.growth.known else _SETS_OUT):
+            allowed = _ASTRAY if self.following.growth.known else _SETS_OUT
+            if seen - self._astray_since > allowed:
                 self.report('the arm, or what its controller leads it to, is off the path where the next piece begins')
             return []
         self._astray_since = np.inf
