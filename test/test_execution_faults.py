@@ -320,6 +320,19 @@ def test_an_arm_that_is_pushed_is_not_led_on_after_it(mode):
     assert np.abs(goals[-1] - goals[0]).max() < 0.5
 
 
+def test_an_arm_that_falls_ever_further_behind_is_told_by_the_delay():
+    """Readings that come ever later with the stamps of their arrival look so: the arm is nowhere off its path."""
+    kept = []
+
+    def later(position, velocity, stamp):
+        kept.append((position, velocity))
+        return *kept[int(len(kept) / 1.3)], None, stamp
+
+    run = Loop(shown=lies(later)).run()
+    assert 'ms further behind the reference' in run.reason
+    assert run.stopped_at < MOMENT + 0.4
+
+
 def test_a_controller_whose_time_stood_still_is_stopped_from_where_it_goes_on():
     """The arm rests there, but its controller begins at the speed of its path: 1.14 of the acceleration limit."""
     (outcome,) = random_faults(1, 3331)

@@ -112,9 +112,10 @@ class RunClock:
     def place(self, stamp: float | None, tolerance: float, patience: float) -> tuple[float, str]:
         """Return when a reading with a stamp [s] was made, in the time of the run, and what is wrong with the stamp.
 
-        A stamp ahead of the clock by more than ``tolerance``, or later by more than ``patience`` [s] than the least late
-        one and than the reading before and the silence since explain, is not used: the reading counts as late as the
-        last one whose stamp was. Both count in real time; simulated time may have gone on since it was last heard.
+        A stamp ahead of the clock by more than ``tolerance`` is not used, nor one that is later, by more than
+        ``patience`` [s], than the least late one and than the reading before and the silence since explain: the reading
+        counts as late as the last one whose stamp was. Both count in real time; simulated time may have gone on since
+        it was last heard.
         """
         silent, self._placed = self._now - self._placed, self._now
         if stamp is None or not self.trusted:

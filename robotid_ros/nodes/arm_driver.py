@@ -213,7 +213,6 @@ class ArmDriver:
             If the clock, the joint states or the mode of the robot do not allow it; nothing has been sent then.
         """
         self.surroundings.require()
-        gc.collect()
         gc.freeze()  # else a collection of all that was ever imported may come in the middle of a stop: 50 ms
         clock, now = self._both_clocks()
         if clock <= 0.0 or not self.state.time.came.is_set():
