@@ -147,6 +147,7 @@ def test_another_commander_that_takes_over_at_once_is_not_thought_to_brake_as_th
     (5188, 'a position drifts, another commander'),
     (5288, 'messages are out of order, the node is starved'),
     (5321, 'velocities vanish, another commander'),
+    (5463, 'positions in another unit, another commander'),
 ])  # fmt: skip
 def test_a_second_fault_is_no_exception_either(seed, names):
     """A lie after a gap led an arm at rest by a radian, 17 times its limit; one joint that lied hid all others."""

@@ -184,8 +184,13 @@ class Belief:
 
     @property
     def lying(self) -> BoolArray:
-        """Which joints are not seen, shape (n,): they jumped as no drive can, and not back, or are not believed."""
-        result: BoolArray = (np.abs(self._lie) > _NOISE) | (self.time - self._good > _SOUND)
+        """Which joints jumped as no drive can, and not back, or are unseen, shape (n,)."""
+        return self.unseen | (np.abs(self._lie) > _NOISE)
+
+    @property
+    def unseen(self) -> BoolArray:
+        """Which joints were not believed of late, shape (n,): how they move is not known either."""
+        result: BoolArray = self.time - self._good > _SOUND
         return result
 
     def silence(self, now: float, allowed: float) -> str | None:

@@ -412,8 +412,9 @@ class Supervisor:
             motion, age = following.reference(0.0), 0.0
         else:
             motion, age = belief.motion, max(time - belief.place_time, 0.0)
-        if self._stop is not None and not self._foreign:  # a joint that lies is thought to obey it
-            motion = motion.where(~belief.lying, self._stop.move.at(max(time - age - self._sent, 0.0)))
+        if self._stop is not None:  # a joint that lies is thought to obey it, or to move as it shows if others lead it
+            obeys = belief.unseen if self._foreign else belief.lying
+            motion = motion.where(~obeys, self._stop.move.at(max(time - age - self._sent, 0.0)))
         # The path was checked: an arm that is a little off it does best to end there too, and goes on much like it.
         off = following.pushing or self._foreign
         near = None if off else following.path_place(2.0 * self.config.tracking_tolerance)
