@@ -109,6 +109,11 @@ class RunClock:
         """Return how far the clock may go on unheard in a time [s]: only one that comes in messages does so."""
         return self._owed + _FASTER * self._fastest * since if self._simulated else 0.0
 
+    def glance(self, stamp: float, patience: float) -> float:
+        """Return when something else than a joint state was made; now where its stamp is further off than that [s]."""
+        late = self.time - (stamp - self.begin)
+        return self.time - late if self.trusted and abs(late) <= self._fastest * patience else self.time
+
     def place(self, stamp: float | None, tolerance: float, patience: float) -> tuple[float, str]:
         """Return when a reading with a stamp [s] was made, in the time of the run, and what is wrong with the stamp.
 

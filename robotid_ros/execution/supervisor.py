@@ -189,10 +189,10 @@ class Supervisor:
     def controller_state(self, desired: Array, actual: Array, stamp: float, now: float) -> None:
         """Take in what the controller says; see :meth:`Following.receive_feedback`."""
         self.controller_sight.saw(now)
-        time, _ = self.clock.place(stamp, self.config.clock_tolerance, self.config.joint_state_timeout)
+        time = self.clock.glance(stamp, self.config.joint_state_timeout)
         if self.state is not State.RUNNING:
             if self.following.belief.silence(now, GOES_ON):  # the controller measures too
-                self.following.belief.receive(actual, None, time, now - self.clock.lag)
+                self.following.belief.receive(actual, None, time, now)
         else:
             said = self.following.receive_feedback(desired, actual, time)
             if said:
