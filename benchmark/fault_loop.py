@@ -9,6 +9,7 @@
 
 """The law of stopping on a simulated controller and arm, step by step in simulated time, without ROS."""
 
+import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,6 +34,11 @@ def points_of(window):
     return [
         CommandPoint(*row) for row in zip(times, window.position, window.velocity, window.acceleration, strict=True)
     ]
+
+
+def shown_rows(shown):
+    """Return what is shown at a moment as a list: none, one joint state or several."""
+    return [] if shown is None else shown if isinstance(shown, list) else [shown]
 
 
 @dataclass
@@ -81,8 +87,10 @@ class Loop:
         self.messages, self.track, self.led, self.orders, self.arrivals = [], [], [], [], []
         self.stopped_at, self.rested_at, self.took = np.inf, np.inf, []
         self._waiting = []
-        self.now, self.dead, self._scaling = -0.5, False, self.controller.speed_scaling
-        self.passed = []
+        self.now, self.killed = -0.5, np.inf  # when the node is
+        self._rules = self.controller.speed_scaling, True
+        self.passed, self.others = [], []
+        self.other_leads = False  # since another commander's message, until the next of the node comes
 
     @property
     def clock(self):
@@ -106,6 +114,7 @@ class Loop:
         )
         if not self.lose_first:
             self.send(first)
+        gc.freeze()  # as the node does
         while supervisor.state is not State.RESTED and self.now < min(
             plan.reference.duration + 3.0, self.stopped_at + self.patience
         ):
@@ -115,17 +124,18 @@ class Loop:
         for _ in range(60):  # and it stays at rest
             self._move_on()
             self.now += STEP
+        gc.unfreeze()
         return self
 
     def _step(self, supervisor):
         if self.now >= self.at:
             self.fault(self)
         self._move_on()
-        if self.dead:
+        if self.now >= self.killed:
             return
         noise = self.noise * self.rng.standard_normal(len(self.position))
         shown = self.shown(self, self.position + noise, self.velocity + 20 * noise, self.effort)
-        self._waiting += [] if shown is None else shown if isinstance(shown, list) else [shown]
+        self._waiting += shown_rows(shown)
         if self.now < self.starved:
             return
         steady = BOOT + self.now
@@ -157,6 +167,7 @@ class Loop:
             if self.controller.active:
                 try:
                     self.arrivals.append(self.now)
+                    self.other_leads = False
                     self.controller.command(
                         self.model.joint_names, message[1], message[2], self.now, (self.position, self.velocity)
                     )
@@ -170,11 +181,13 @@ class Loop:
             self.led.append(q[0])
         else:
             self._move_plant()
-        if self.controller.speed_scaling != self._scaling:
-            self._scaling = self.controller.speed_scaling
+        rules = self.controller.speed_scaling, self.controller.active
+        if rules != self._rules:
+            self._rules = rules
             self.arrivals.append(self.now)
         self.track.append((self.now, *self.position))
-        self.passed.append(STEP * min(self._scaling, 1.0))
+        self.others.append(self.other_leads)
+        self.passed.append(STEP * min(self.controller.speed_scaling, 1.0))
 
     def _move_plant(self):
         plant = self.parts.plant

@@ -92,7 +92,7 @@ def clearance(check: ReferenceCheck, positions: Array) -> float:
 # -- faults drawn at random ------------------------------------------------------------------------------
 
 
-def random_faults(count: int, seed: int, robot: Path | None = None) -> list[Outcome]:
+def random_faults(count: int, seed: int, robot: Path | None = None, *, pairs: bool = False) -> list[Outcome]:
     """Run faults drawn at random on the packaged UR10e, and print what became of each kind."""
     model, config, check = arm(robot)
     trajectory = stoppable_design(model, config).trajectory
@@ -107,13 +107,16 @@ def random_faults(count: int, seed: int, robot: Path | None = None) -> list[Outc
         rng, mode = np.random.default_rng(k), k % 3
         plan: RunPlan = plans[mode == 2]
         latency = float(rng.uniform(0.002, 0.05))
-        outcome = run_fault(draw(rng, plan), plan, blend=mode == 2, from_command=mode == 1, latency=latency)
+        outcome = run_fault(draw(rng, plan, pair=pairs), plan, blend=mode == 2, from_command=mode == 1, latency=latency)
         outcomes.append(outcome)
         if outcome.wrong:
-            fault = outcome.fault
+            drawn = '; '.join(
+                f'{each.name}, {each.size:.3g} of joint {each.joint + 1} at {each.at:.2f} s'
+                for each in (outcome.fault, outcome.fault.later)
+                if each is not None
+            )
             print(
-                f'seed {k}: {fault.name}, {fault.size:.3g} of joint {fault.joint + 1} at {fault.at:.2f} s: '
-                f'{outcome.wrong} ({outcome.text})',
+                f'seed {k}: {drawn}: {outcome.wrong} ({outcome.text})',
                 flush=True,
             )
     print(
@@ -239,6 +242,7 @@ def main() -> int:
     """Read the command line and run what it asks for."""
     parser = argparse.ArgumentParser(prog='python -m benchmark.faults', description=__doc__.split('\n')[0])
     parser.add_argument('--random', type=int, default=1000, metavar='N', help='faults drawn at random, without ROS')
+    parser.add_argument('--pairs', action='store_true', help='two such faults a run, the second in the stop too')
     parser.add_argument('--seed', type=int, default=0, help='of the first one')
     parser.add_argument('--wall', action='store_true', help='each joint against a wall, with and without the watch')
     parser.add_argument('--nodes', action='store_true', help='the real node too, beside each controller that is found')
@@ -274,7 +278,8 @@ def run(options: argparse.Namespace) -> int:
     """Run what is asked for; 1 if something happened that must not."""
     wrong, robot = 0, robot_file(falling=options.falling)
     if options.random:
-        wrong += sum(bool(outcome.wrong) for outcome in random_faults(options.random, options.seed, robot))
+        outcomes = random_faults(options.random, options.seed, robot, pairs=options.pairs)
+        wrong += sum(bool(outcome.wrong) for outcome in outcomes)
     if options.wall:
         wrong += sum('presses on something' not in pair[1].reason for pair in walls())
     if options.nodes:

@@ -11,11 +11,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from benchmark.fault_loop import STEP, Loop
+from benchmark.fault_loop import STEP, Loop, shown_rows
 from robotid_ros.arrays import Array
 from robotid_ros.excitation.motion import Motion
 from robotid_ros.execution.run import RunPlan
@@ -35,7 +36,7 @@ _STILL = 0.02
 class Fault:
     """One fault: what it is called, when it begins [s], and the fields of the loop that it sets.
 
-    ``until`` is when it does not move the arm itself any more [s].
+    ``until`` is when it does not move the arm itself any more [s], ``later`` the second one of two.
     """
 
     name: str
@@ -44,6 +45,39 @@ class Fault:
     joint: int
     settings: dict[str, Any] = field(default_factory=dict)
     until: float = -np.inf
+    later: 'Fault | None' = None
+
+    def then(self, other: 'Fault') -> 'Fault':
+        """Return the fault that is this one and a later one."""
+        both = self, other
+        told, blocked, lose = ([each.settings[key] for each in both if key in each.settings] for key in
+                               ('told', 'blocked', 'lose'))  # fmt: skip
+        changes = [(each.at, each.settings['fault']) for each in both if 'fault' in each.settings]
+        shows = [each.settings['shown'] for each in both if 'shown' in each.settings]
+
+        def change(loop: Loop) -> None:
+            for at, own in changes:
+                if loop.now >= at:
+                    own(loop)
+
+        settings: dict[str, Any] = {
+            'fault': change,
+            'request': min(each.settings.get('request', np.inf) for each in both),
+            'told': lambda loop, desired: reduce(lambda value, own: own(loop, value), told, desired),
+            'blocked': lambda position: reduce(lambda value, own: own(value), blocked, position),
+            'lose': lambda order, now: any(own(order, now) for own in lose),
+            **{key: any(each.settings.get(key, False) for each in both) for key in ('feedback', 'shared')},
+        }
+        if shows:
+            settings['shown'] = lambda loop, *state: reduce(
+                lambda rows, own: [new for row in rows for new in shown_rows(own(loop, *row))],
+                shows,
+                [(*state, loop.clock)],
+            )
+        return Fault(
+            name=self.name, at=self.at, size=self.size, joint=self.joint, settings=settings,
+            until=max(self.until, other.until), later=other,
+        )  # fmt: skip
 
 
 @dataclass
@@ -70,13 +104,19 @@ class Outcome:
     wrong: str
 
 
-def draw(rng: np.random.Generator, plan: RunPlan) -> Fault:
-    """Return a random fault of a run."""
+def draw(rng: np.random.Generator, plan: RunPlan, *, pair: bool = False) -> Fault:
+    """Return a random fault of a run, or a pair: the second comes up to three seconds later, in the stop too."""
     name = str(rng.choice(sorted(_KINDS)))
     at = float(rng.uniform(-0.4, plan.reference.duration - 0.2))
     size = float(10.0 ** rng.uniform(-3.0, 6.0)) * float(rng.choice([-1.0, 1.0]))
     fault = Fault(name=name, at=at, size=size, joint=int(rng.integers(len(plan.joint_names))))
     fault.settings = _KINDS[name](rng, fault)
+    if pair:
+        second = draw(rng, plan)
+        second = Fault(name=second.name, at=at + float(10.0 ** rng.uniform(-2.0, 0.5)), size=size, joint=second.joint)
+        second.size = float(10.0 ** rng.uniform(-3.0, 6.0)) * float(rng.choice([-1.0, 1.0]))
+        second.settings = _KINDS[second.name](rng, second)
+        return fault.then(second)
     return fault
 
 
@@ -84,10 +124,12 @@ def draw(rng: np.random.Generator, plan: RunPlan) -> Fault:
 
 
 def _shown(fault: Fault, change: Callable[[Loop, Array, Array, Any, Any], Any]) -> dict[str, Any]:
-    def shown(loop: Loop, position: Array, velocity: Array, effort: Any) -> Any:
-        if loop.now < fault.at:
-            return position, velocity, effort, loop.clock
-        return change(loop, position.copy(), velocity.copy(), effort, loop.clock)
+    def shown(loop: Loop, position: Array, velocity: Array, effort: Any, *stamps: Any) -> Any:
+        (stamp,) = stamps or (loop.clock,)
+        vanished = velocity is None or stamp is None or len(position) < loop.model.n
+        if loop.now < fault.at or vanished:  # by a fault before, which leaves nothing to change
+            return position, velocity, effort, stamp
+        return change(loop, position.copy(), velocity.copy(), effort, stamp)
 
     return {'shown': shown}
 
@@ -205,7 +247,8 @@ def _other(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
             loop.model.joint_names, None, [CommandPoint(max(takes, needs), goal.tolist(), zero, zero)], loop.now,
             (loop.position, loop.velocity),
         )  # fmt: skip
-        loop.supervisor.report('/other can command the arm too now')
+        loop.other_leads = True
+        loop.supervisor.report('/other can command the arm too now', foreign=True)
 
     return {'fault': change}
 
@@ -522,7 +565,7 @@ def _pushed(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
 
 def _dead(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
     def change(loop: Loop) -> None:
-        loop.dead = True
+        loop.killed = min(loop.killed, loop.now)
 
     return {'fault': change}
 
@@ -579,12 +622,12 @@ def run_fault(fault: Fault, plan: RunPlan, **controller: Any) -> Outcome:
     loop.run()
     supervisor, check = loop.supervisor, plan.windows.check
     track = np.array(loop.track)
-    since = fault.at if np.isfinite(loop.stopped_at) or loop.dead else track[-1, 0]
+    since = fault.at if np.isfinite(min(loop.stopped_at, loop.killed)) else track[-1, 0]
     after = track[:, 0] >= min(since, track[-20, 0])
     limits = check.limits
     led = np.array(loop.led)
     acceleration = np.diff(led, n=2, axis=0) / STEP**2
-    own = np.zeros(len(acceleration), dtype=bool)
+    own = np.array(loop.others[2:])  # what another commander leads it to is not the node's doing
     for moment in loop.arrivals:
         k = int(np.searchsorted(track[:, 0], moment - 1e-9))
         own[max(k - _TAKEOVER, 0) : k + _TAKEOVER] = True
@@ -594,7 +637,9 @@ def run_fault(fault: Fault, plan: RunPlan, **controller: Any) -> Outcome:
     free = relative[begun & ~own]
     speeds = np.diff(led, axis=0)[1:][begun & ~own] / STEP
     steps = np.abs(np.diff(led, n=2, axis=0))[own & begun]
-    excess = _excess(plan, track[after, 1:])
+    # While somebody pushes a joint, only where it is led to is the node's doing.
+    places = np.where(track[:, :1] < fault.until, led, track[:, 1:])
+    excess = _excess(plan, places[after])
     last = loop.last_motion(_STILL)
     outcome = Outcome(
         fault=fault,
@@ -637,8 +682,9 @@ def _excess(plan: RunPlan, positions: Array) -> float:
 def _wrong(loop: Loop, outcome: Outcome, last: float) -> str:
     """Return what must not have happened."""
     supervisor, plan = loop.supervisor, loop.plan
-    if loop.dead:
-        return '' if outcome.rest < 2.0 + plan.windows.longest_stop else f'moves for {outcome.rest:.2f} s'
+    if np.isfinite(loop.killed):
+        moved = last - loop.killed
+        return '' if moved < 2.0 + plan.windows.longest_stop else f'moves for {moved:.2f} s'
     if supervisor.state is State.RUNNING:
         return 'neither ended nor stopped'
     if supervisor.state is State.RESTED and last > loop.rested_at:

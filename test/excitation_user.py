@@ -9,7 +9,6 @@
 
 """A user of the excitation node: calls its services, follows what it and the arm say."""
 
-import functools
 import json
 
 import numpy as np
@@ -44,31 +43,8 @@ SETTINGS = {
 }
 
 
-class BusyComputerError(Exception):
-    """This computer had no time for a run, and the node said so and ended it: a test of something else begins again."""
-
-
-def again_where_busy(test):
-    """Let a test begin again, twice at most, where the busy computer ended its run."""
-
-    @functools.wraps(test)
-    def begun_again(user, **values):
-        for _ in range(2):
-            try:
-                return test(user, **values)
-            except BusyComputerError:
-                user.fault('none')
-                user.until_state('ready', 'stopped', 'finished')
-                user.report()
-        return test(user, **values)
-
-    return begun_again
-
-
 class User(GraphClient):
     """Calls the node's services and follows what it and the arm say."""
-
-    running = False  # since :func:`start`
 
     def __init__(self, domain):
         super().__init__(domain, 'user')
@@ -89,15 +65,6 @@ class User(GraphClient):
         )
 
     call = GraphClient.ask
-
-    def until(self, condition, what, *patience):
-        def met():
-            if self.running and self.value('state') != 'running' and 'this computer is too busy' in (self.text or ''):
-                self.running = False
-                raise BusyComputerError(self.text)
-            return condition()
-
-        super().until(met, what, *patience)
 
     def said(self):
         return f'; last status: {self.text}'
@@ -139,14 +106,12 @@ def arguments(**settings):
 
 
 def start(user):
-    user.running = False
     user.references.clear()
     user.windows.clear()
     answer = user.call('/excitation/start')
     if not answer.success:  # the arm's joint states may only just have come back
         user.until(lambda: user.call('/excitation/start').success, f'a start ({answer.message})')
     user.until_state('running')
-    user.running = True
 
 
 def assert_at_rest_within_limits(user, **expected):

@@ -28,7 +28,6 @@ from excitation_user import (  # noqa: E402
     JOINTS,
     NODE,
     User,
-    again_where_busy,
     arguments,
     assert_at_rest_within_limits,
     start,
@@ -123,7 +122,6 @@ def test_stop_on_request_leads_to_rest_by_a_goal(user):
         ('deaf', 'away from its reference|does not move|off the path'),
     ],
 )
-@again_where_busy
 def test_faults_bring_the_arm_to_rest_by_a_goal_and_say_why(user, fault, reason):
     user.set(feedback_timeout=3.0 if fault == 'mute' else 10.0)
     start(user)

@@ -27,9 +27,7 @@ from excitation_user import (  # noqa: E402
     ANYWAY,
     JOINTS,
     NODE,
-    BusyComputerError,
     User,
-    again_where_busy,
     arguments,
     assert_at_rest_within_limits,
     start,
@@ -268,7 +266,6 @@ def test_a_stop_that_the_controller_misses_is_sent_again(user):
         ('unstamped', 'the joint states carry no stamps, and what was late on its way looks like a lag|off the path'),
     ],
 )
-@again_where_busy
 def test_faults_bring_the_arm_to_rest_and_say_why(user, fault, reason):
     user.set(joint_state_timeout=0.5 if fault == 'silent' else 30.0)
     try:
@@ -290,31 +287,6 @@ def test_faults_bring_the_arm_to_rest_and_say_why(user, fault, reason):
     assert user.statuses[-1].level == DiagnosticStatus.ERROR
     user.fault('none')
     assert_at_rest_within_limits(user)
-
-
-def test_a_test_whose_run_the_busy_computer_ended_begins_again(user):
-    """Only a machine without time brings the node to say so."""
-    runs = []
-
-    @again_where_busy
-    def test(user):
-        start(user)
-        user.until_phase('period')
-        runs.append(user.text)
-        if len(runs) == 1:
-            user.call('/excitation/stop')
-            user.until_state('stopped')
-            user.statuses[-1].message = 'stopped: this computer is too busy'
-        user.until(lambda: True, 'nothing')
-        user.call('/excitation/stop')
-        user.until_state('stopped')
-
-    test(user)
-    assert len(runs) == 2
-    user.running = True
-    user.statuses[-1].message += ': this computer is too busy'
-    with pytest.raises(BusyComputerError):
-        user.until_state('stopped')
 
 
 def test_another_commander_is_noticed_and_the_arm_is_not_led_back(user):

@@ -70,8 +70,10 @@ class Belief:
         self._witnessed, self._doubted, self._unlike = np.zeros(n), np.zeros(n), np.zeros(n)
         self._lie = np.zeros(n)  # what readings are off by, since the jump that no drive can make
         self._time, self._came = np.full(n, -np.inf), np.full(n, -np.inf)
+        self._good = np.full(n, -np.inf)  # when a joint was believed last
         self.motion, self.place_time = JointMotion(position=np.zeros(n), velocity=np.zeros(n)), -np.inf
         """What was believed of all joints at one moment, and when that was [s]."""
+        self._speeds: deque[tuple[float, Array]] = deque()
         self.alone = True
         """Its velocities could not be compared with what the places moved by: nothing was seen shortly before."""
         self._seen: deque[tuple[float, Array, BoolArray]] = deque()
@@ -112,7 +114,7 @@ class Belief:
         self._witnessed += np.where(agree & moving, step, 0.0)
         self._doubted += np.where(~agree & moving & (over <= GOES_ON), step, 0.0)
         witness = self._witnessed > _SOUND
-        unlike = witness & np.isfinite(slope) & ~agree & (over <= 2.0 * _SLOPE)
+        unlike = witness & np.isfinite(slope) & np.isfinite(told) & ~agree & (over <= 2.0 * _SLOPE)
         good = plausible & ~unlike
         both = np.minimum(np.abs(told), np.abs(slope))
         self.shown_speed = np.where(sane & np.isfinite(slope), np.nan_to_num(both), 0.0)
@@ -121,9 +123,13 @@ class Belief:
         value = np.clip(np.nan_to_num(np.where(np.isfinite(told), told, slope)), -self._fastest, self._fastest)
         self._place, self._velocity = np.where(good, self._track, self._place), np.where(good, value, self._velocity)
         self._came = np.where(good, now, self._came)
-        if good.all():
+        self._good = np.where(good | np.isneginf(self._good), time, self._good)
+        if good.any() and (good | self.lying).all():
             self.motion, self.place_time = JointMotion(position=self._place, velocity=self._velocity), time
             self.alone = over > 2.0 * _SLOPE
+            self._speeds.append((time, self._velocity))
+            while self._speeds[0][0] < time - 3.0 * _SLOPE:
+                self._speeds.popleft()
         else:
             self._unsound = max(self._unsound, time)
         problem = self._problem(position, velocity, read, possible, jump)
@@ -147,7 +153,9 @@ class Belief:
         if not possible.all():
             k = int(np.argmax(np.where(possible, -1.0, np.abs(jump))))
             return f"the position of joint '{self._names[k]}' jumps by {abs(jump[k]):.3g} between two joint states"
-        if velocity is not None and not np.isfinite(velocity).all():
+        if velocity is None:
+            return 'the joint states hold no velocities any more' if (self._witnessed > _SOUND).any() else None
+        if not np.isfinite(velocity).all():
             k = int(np.argmin(np.isfinite(velocity)))
             return f"the velocity of joint '{self._names[k]}' is {velocity[k]:.6g}"
         return None
@@ -162,14 +170,27 @@ class Belief:
         return (place - before[-1][1]) / over, over
 
     @property
+    def acceleration(self) -> Array:
+        """By what the believed velocities changed of late, shape (n,) [rad/s^2 or m/s^2]."""
+        if not self._speeds or self.place_time - self._speeds[0][0] < _SLOPE:
+            return np.zeros_like(self._velocity)
+        since, before = self._speeds[0]
+        return (self._velocity - before) / (self.place_time - since)
+
+    @property
     def sound(self) -> bool:
         """Whether all of the last readings were believed."""
         return self.time - self._unsound > _SOUND and self.time - self.place_time <= _SOUND
 
     @property
     def lying(self) -> BoolArray:
-        """Which joints have jumped as no drive can, and have not come back, shape (n,): where they are is not seen."""
-        result: BoolArray = np.abs(self._lie) > _NOISE
+        """Which joints jumped as no drive can, and not back, or are unseen, shape (n,)."""
+        return self.unseen | (np.abs(self._lie) > _NOISE)
+
+    @property
+    def unseen(self) -> BoolArray:
+        """Which joints were not believed of late, shape (n,): how they move is not known either."""
+        result: BoolArray = self.time - self._good > _SOUND
         return result
 
     def silence(self, now: float, allowed: float) -> str | None:

@@ -62,6 +62,12 @@ def delay_on_path(
     return delay
 
 
+def goes_on(motion: JointMotion, expected: JointMotion) -> bool:
+    """Return whether an arm goes on along its reference: one that stands while that moves does not."""
+    velocity = expected.velocity
+    return float(velocity @ motion.velocity) >= _GOES_ON * float(velocity @ velocity)
+
+
 class DelayGrowth:
     """How much further an arm is behind its reference than at the beginning of its run.
 
@@ -95,7 +101,7 @@ class DelayGrowth:
         self._means = kept * self._means + step * np.array([velocity, error])
         time, squares, product = self._sums
         changes = squares - float(self._means[0] @ self._means[0]) / time
-        if changes < _ENOUGH or float(velocity @ motion.velocity) < _GOES_ON * speed:
+        if changes < _ENOUGH or not goes_on(motion, expected):
             return False
         self._moving += step
         delay = (product - float(self._means[0] @ self._means[1]) / time) / changes

@@ -13,7 +13,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.execution.belief import Belief
-from robotid_ros.execution.delay import DelayGrowth, delay_on_path, motion_at
+from robotid_ros.execution.delay import DelayGrowth, delay_on_path, goes_on, motion_at
 from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.run import RunPlan
@@ -202,11 +202,12 @@ class Following:
         motion = JointMotion(position=led, velocity=np.zeros_like(led))
         return True, delay_on_path(self.plan.reference, motion, when, _CONTROLLER_ON_PATH, at_speed=False)
 
-    def shift(self, time: float) -> float | None:
+    def shift(self, time: float, taken: float) -> float | None:
         """Return by how much the next piece has to be later than its schedule [s], or None if the arm is elsewhere.
 
         What a controller that replaces its trajectory at once would leap by is kept below a hundredth of a radian, as
-        far as positions tell it.
+        far as positions tell it: ``taken`` is when it does so [s]. An arm that stands while its path goes on would leap
+        by all that the path does until then.
         """
         known, led = self._led_delay(time)
         if known and led is None:
@@ -220,7 +221,11 @@ class Following:
             return None
         if known:
             return led
-        fastest = float(np.abs(self.reference(belief.place_time - delay).velocity).max())
+        usual = self.config.tracking_delay + growth.usual
+        leap = np.abs(self.reference(taken - usual).position - belief.motion.position).max()
+        if leap > _LEAP and not goes_on(belief.motion, self.reference(when - usual)):
+            return None
+        fastest = float(np.abs(self.reference(when - delay).velocity).max())
         if growth.known and abs(delay) * fastest > _LEAP:
             return None if abs(delay) > self.config.delay_tolerance else delay
         return growth.value if abs(growth.value) > _STEADY else 0.0

@@ -12,6 +12,8 @@
 Simulated time is the exception: it comes in messages, at any rate, and a run goes by it.
 """
 
+import numpy as np
+
 _SET = 0.02
 """Change of the clock against a monotonic one that no clock makes by itself [s]. By less, an arm that is led by the
 same clock seems to be late, and is led on from there."""
@@ -23,6 +25,8 @@ _SLEW = 1e-3
 """How fast clocks may drift apart: twice what chrony and NTP slew by."""
 _BACK = 0.02
 """How far simulated time may go back without being a step: messages overtake each other [s]."""
+_WAITED = 0.1
+"""Silence after which readings have waited for this node, and come at once [s]."""
 _REMEMBER = 1.0
 """Over which the rate of simulated time is measured [s]."""
 
@@ -53,6 +57,9 @@ class RunClock:
         self._owed = 0.0  # what simulated time is behind its rate
         self._ticked = now  # when simulated time last went on: it comes in messages, and not when a node reads it
         self._late, self._placed = 0.0, now  # of the last reading whose stamp was used, and when one came last
+        self._least = np.inf  # of those: what two clocks differ by, and the shortest way
+        self.lag = 0.0
+        """By how much the last reading whose stamp was used is later than the least late one [s], in real time."""
         self.time = clock - begin
         self.problem = ''
 
@@ -102,12 +109,18 @@ class RunClock:
         """Return how far the clock may go on unheard in a time [s]: only one that comes in messages does so."""
         return self._owed + _FASTER * self._fastest * since if self._simulated else 0.0
 
+    def glance(self, stamp: float, patience: float) -> float:
+        """Return when something else than a joint state was made; now where its stamp is further off than that [s]."""
+        late = self.time - (stamp - self.begin)
+        return self.time - late if self.trusted and abs(late) <= self._fastest * patience else self.time
+
     def place(self, stamp: float | None, tolerance: float, patience: float) -> tuple[float, str]:
         """Return when a reading with a stamp [s] was made, in the time of the run, and what is wrong with the stamp.
 
-        A stamp ahead of the clock by more than ``tolerance``, or older than ``patience`` [s] and than the reading
-        before and the silence since explain, is not used: the reading counts as late as the last one whose stamp was.
-        Both count in real time; simulated time may have gone on since it was last heard.
+        A stamp ahead of the clock by more than ``tolerance`` is not used, nor one that is later, by more than
+        ``patience`` [s], than the least late one and than the reading before and the silence since explain: the reading
+        counts as late as the last one whose stamp was. Both count in real time; simulated time may have gone on since
+        it was last heard.
         """
         silent, self._placed = self._now - self._placed, self._now
         if stamp is None or not self.trusted:
@@ -115,12 +128,16 @@ class RunClock:
         made, rate = stamp - self.begin, self._fastest
         late = self.time - made
         ahead = rate * tolerance + self._possible(self._now - self._ticked)
-        if -ahead <= late <= max(rate * patience, self._late + rate * silent):
-            self._late = late
-        else:
-            made = self.time - self._late
-        if -ahead <= late <= rate * patience:
+        # Simulated time is one clock for all; what seems to be ahead of it was heard before it.
+        least = min(max(min(self._least, late), 0.0 if self._simulated else -tolerance), rate * tolerance)
+        latest = least + rate * patience
+        if -ahead <= late <= max(latest, self._late + rate * silent):
+            self._late, self._least = late, min(self._least, late)
+            self.lag = max(late - least, 0.0) / rate
             return made, ''
+        if late > 0.0 and silent > _WAITED:  # it may be as old as the silence, but no newer than what comes with it
+            self._late += rate * silent
+        made = self.time - self._late
         if late < 0.0:
             return made, f"the stamps of the joint states are {-late:.3g} s ahead of this node's clock"
         behind = f"the stamps of the joint states are {late:.3g} s behind this node's clock"

@@ -11,13 +11,19 @@
 
 from collections import deque
 
+import numpy as np
+
 _SHARE = 0.9
 """Part of the messages that must be usable."""
 _OF_USUAL = 0.3
 """Part of the rate at the start that must be left, and the rate that is enough for any watch [Hz]."""
 _ENOUGH = 20.0
+ENOUGH_TOLD = 4.0
+"""What is enough of what the controller says of itself: the joint states show the arm too [Hz]."""
 _COUNTABLE = 3
 """Fewer messages over the time do not tell a rate."""
+_AWAKE = 0.1
+"""Time between two looks that counts at most [s]: a node that had no processor for longer was blind, not its watch."""
 
 
 class Sight:
@@ -47,6 +53,7 @@ class Sight:
         self._came: deque[tuple[float, bool]] = deque()
         self._first: float | None = None
         self._usual: float | None = None
+        self._looked, self._slept = np.inf, 0.0
         self.rate, self.share = 0.0, 1.0
 
     def saw(self, now: float, *, usable: bool = True) -> None:
@@ -54,8 +61,8 @@ class Sight:
         if self._first is None:
             if not usable:
                 return  # it was never on
-            self._first = now
-        self._came.append((now, usable))
+            self._first = now - self._slept
+        self._came.append((now - self._slept, usable))
         if len(self._came) > 5000:
             self._came.popleft()
 
@@ -66,8 +73,11 @@ class Sight:
 
     def problem(self, now: float) -> str | None:
         """Return that the watch is blind, or None; one to which nothing has come is not on, and not blind."""
+        self._slept += max(now - self._looked - _AWAKE, 0.0)
+        self._looked = now
         if self._first is None:
             return None
+        now -= self._slept
         while self._came and self._came[0][0] < now - self._over:
             self._came.popleft()
         if self._silence is not None and not self._came:

@@ -27,7 +27,7 @@ from robotid_ros.execution.following import Following
 from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.run import RunPlan
 from robotid_ros.execution.run_clock import RunClock
-from robotid_ros.execution.sight import Sight
+from robotid_ros.execution.sight import ENOUGH_TOLD, Sight
 from robotid_ros.execution.stop import PathPlace, StopPlan, plan_stop
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
@@ -48,16 +48,14 @@ _ARRIVED, _HELD = 3e-3, 0.8
 """Distance from a stop's end within which rest is believed at once [rad or m], and how long it takes elsewhere [s]."""
 _ENDING = 1.0
 """How long after the end of its run joint states may show an arm that moves [s]."""
-_LATE_STAMP = 0.5
-"""How late a joint state may be by its stamp, beyond the clock tolerance [s]."""
 _ASTRAY = 0.05
 """How long joint states have to show an arm off its path until the next piece is given up: one velocity that is wrong
 may be [s]."""
+_SETS_OUT = 0.3
+"""The same before it is known how late the arm usually is: one that lags sets out later than its path [s]."""
 _MOST_STOPS = 6
 """An arm that has not obeyed as many is not led by this node; windows end at rest by themselves long before."""
 _TOO_LATE = 'the next piece of the trajectory is too late: this computer is too busy'
-_ENOUGH_TOLD = 4.0
-"""States of the controller a second that are enough to compare it with the run: the joint states show the arm [Hz]."""
 _SAMPLE = 0.02
 """Step in which the accelerations of a run are looked at [s]."""
 _PLANNINGS = 3
@@ -140,9 +138,9 @@ class Supervisor:
         self._latency, self._steady = latency, steady
         over = config.joint_state_timeout
         self.joint_sight = Sight('joint states', over, silence=GOES_ON)
-        self.controller_sight = Sight('states of the controller', over, enough=_ENOUGH_TOLD)
+        self.controller_sight = Sight('states of the controller', over, enough=ENOUGH_TOLD)
         self.sights: list[Sight] = [self.joint_sight, self.controller_sight]
-        self._effort_sight = Sight('efforts', over)
+        self._effort_sight = Sight('efforts', over, silence=GOES_ON)
         if efforts is not None:
             self.sights.append(self._effort_sight)
         self._problem: tuple[str, bool] | None = None
@@ -156,7 +154,7 @@ class Supervisor:
         self._stops: list[StopPlan] = []
         self._sent = self._sent_now = self._first_sent = np.inf
         self._still_since = np.inf
-        self._followed = False
+        self._followed = self._foreign = False
         self.breaks = ''
 
     # -- what comes in ------------------------------------------------------------------------------
@@ -168,12 +166,12 @@ class Supervisor:
 
         The clock has been read at that moment.
         """
-        patience = self.config.clock_tolerance + _LATE_STAMP
-        time, problem = self.clock.place(stamp, self.config.clock_tolerance, patience)
+        time, problem = self.clock.place(stamp, self.config.clock_tolerance, self.config.joint_state_timeout)
         usable = bool(np.isfinite(position).all())
         self.joint_sight.saw(now, usable=usable)
+        made = now - self.clock.lag  # one that was long under way tells of the arm no more than silence does
         if self.state is not State.RUNNING:
-            self.following.belief.receive(position, velocity, time, now)
+            self.following.belief.receive(position, velocity, time, made)
             return
         if effort is not None:
             self._effort_sight.saw(now, usable=bool(np.isfinite(effort).all()))
@@ -181,7 +179,7 @@ class Supervisor:
             self._effort_sight.saw(now, usable=False)
         if self._led_to_rest(time):  # and that is what it does, whatever the path says
             self.report(_TOO_LATE)
-        said = self.following.receive(position, velocity, time, now, effort)
+        said = self.following.receive(position, velocity, time, made, effort)
         # Where the clock is at fault, what seems to be wrong with the arm is its fault too.
         text = self.clock.problem or '; '.join(filter(None, (said, problem)))
         if text:
@@ -191,7 +189,7 @@ class Supervisor:
     def controller_state(self, desired: Array, actual: Array, stamp: float, now: float) -> None:
         """Take in what the controller says; see :meth:`Following.receive_feedback`."""
         self.controller_sight.saw(now)
-        time, _ = self.clock.place(stamp, self.config.clock_tolerance, self.config.clock_tolerance + _LATE_STAMP)
+        time = self.clock.glance(stamp, self.config.joint_state_timeout)
         if self.state is not State.RUNNING:
             if self.following.belief.silence(now, GOES_ON):  # the controller measures too
                 self.following.belief.receive(actual, None, time, now)
@@ -201,8 +199,12 @@ class Supervisor:
                 self.strays = self.strays or self._problem is None
                 self.report(said)
 
-    def report(self, problem: str, *, fault: bool = True) -> None:
-        """Take in why the arm has to be stopped, seen by anybody; the first reason counts."""
+    def report(self, problem: str, *, fault: bool = True, foreign: bool = False) -> None:
+        """Take in why the arm has to be stopped, seen by anybody; the first reason counts.
+
+        It is ``foreign`` where somebody else may lead the arm.
+        """
+        self._foreign = self._foreign or foreign
         if self.state is State.RUNNING and self._problem is None:
             self._problem = problem, fault
 
@@ -282,11 +284,12 @@ class Supervisor:
             return []
         if self._supplied is None:
             return []
-        shift = self.following.shift(time)
+        shift = self.following.shift(time, max(time, self._supplied.stamp or 0.0))
         if shift is None:
             seen = self.following.belief.time
             self._astray_since = min(self._astray_since, seen)
-            if seen - self._astray_since > _ASTRAY:
+            allowed = _ASTRAY if self.following.growth.known else _SETS_OUT
+            if seen - self._astray_since > allowed:
                 self.report('the arm, or what its controller leads it to, is off the path where the next piece begins')
             return []
         self._astray_since = np.inf
@@ -323,6 +326,7 @@ class Supervisor:
         speed = np.where(belief.lying, 0.0, speed)  # what lies shows another joint's motion, perhaps
         if not self._moves_on(time, speed) or self._may_be_late(speed):
             return []
+        self._foreign = self._foreign or not missed
         orders = self._stop_orders(time, now, if_kept=not missed)
         self._followed = self._followed or (bool(orders) and not missed)
         return orders
@@ -408,10 +412,12 @@ class Supervisor:
             motion, age = following.reference(0.0), 0.0
         else:
             motion, age = belief.motion, max(time - belief.place_time, 0.0)
-        if self._stop is not None:  # a joint that lies is thought to obey it
-            motion = motion.where(~belief.lying, self._stop.move.at(max(time - age - self._sent, 0.0)))
+        if self._stop is not None:  # a joint that lies is thought to obey it, or to move as it shows if others lead it
+            obeys = belief.unseen if self._foreign else belief.lying
+            motion = motion.where(~obeys, self._stop.move.at(max(time - age - self._sent, 0.0)))
         # The path was checked: an arm that is a little off it does best to end there too, and goes on much like it.
-        near = None if following.pushing else following.path_place(2.0 * self.config.tracking_tolerance)
+        off = following.pushing or self._foreign
+        near = None if off else following.path_place(2.0 * self.config.tracking_tolerance)
         steps = [part * latency for part in (0.5, 0.0, 1.0)]
         starts = [motion.after(min(age, GOES_ON) + step) for step in steps]
         path = None
@@ -435,10 +441,18 @@ class Supervisor:
                 stands = [led[1]]
         leads = [self._led(order.window, time - order.shift + np.sort(steps)) for order in self._leading]
         unlike = [float(np.abs(led[0].position - starts[1].position).max()) for led in leads]
-        for k in {len(leads) - 1: None, int(np.argmin(unlike)): None}:  # the last one may have been lost
-            if unlike[k] < 2.0 * self.config.tracking_tolerance:
-                starts += leads[k]
+        last, likely = len(leads) - 1, int(np.argmin(unlike))
+        told = [k for k in {last: None, likely: None} if unlike[k] < 2.0 * self.config.tracking_tolerance]
+        if self._stop is None and last not in told:
+            # The arm is seen where no drive brings it at once: a lie that a gap made possible, or a truth. Where it is
+            # one reading alone, the message counts first.
+            starts = leads[last] + starts if belief.alone else starts + leads[last]
+        for k in told:  # the last one may have been lost
+            starts += leads[k]
         starts += stands  # a controller whose time stands still goes on from there
+        if self._foreign:  # it goes on as whoever else leads it wants
+            turning = replace(motion, acceleration=belief.acceleration)
+            starts += [turning.after(min(age, GOES_ON) + step) for step in steps]
         if self._stop is not None:  # the one before may be on its way
             starts += self._stop.ways(max(time - self._sent, 0.0))
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None

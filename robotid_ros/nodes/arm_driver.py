@@ -12,6 +12,7 @@
 All decisions are those of :class:`robotid_ros.execution.supervisor.Supervisor`.
 """
 
+import gc
 import threading
 import time
 from collections.abc import Callable
@@ -171,9 +172,9 @@ class ArmDriver:
         self._read_clock(run)
         run.controller_state(feedback.desired, feedback.actual, feedback.stamp, time.monotonic())
 
-    def _report(self, problem: str) -> None:
+    def _report(self, problem: str, *, foreign: bool = False) -> None:
         if self.run is not None:
-            self.run.report(problem)
+            self.run.report(problem, foreign=foreign)
 
     # -- the run ------------------------------------------------------------------------------------
 
@@ -212,6 +213,7 @@ class ArmDriver:
             If the clock, the joint states or the mode of the robot do not allow it; nothing has been sent then.
         """
         self.surroundings.require()
+        gc.freeze()  # else a collection of all that was ever imported may come in the middle of a stop: 50 ms
         clock, now = self._both_clocks()
         if clock <= 0.0 or not self.state.time.came.is_set():
             raise ExcitationError('the clock stands still: use_sim_time is set, but nothing has come on /clock')
@@ -357,6 +359,7 @@ class ArmDriver:
         if problem is None:
             return
         self.run, self._prepared_for = None, None
+        gc.unfreeze()
         self._monitor.cancel()
         self.state.stop_listening()
         if run.reason:

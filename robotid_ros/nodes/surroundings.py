@@ -23,7 +23,7 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 from std_msgs.msg import Bool, Float64, String
 
 from robotid_ros.errors import ExcitationError
-from robotid_ros.execution.sight import Sight
+from robotid_ros.execution.sight import ENOUGH_TOLD, Sight
 from robotid_ros.nodes.messages import ALIVE, LATCHED, node_names, publish
 
 try:
@@ -139,7 +139,7 @@ class Surroundings:
         self,
         node: Node,
         commanders: Commanders,
-        report: Callable[[str], None],
+        report: Callable[..., None],
         *,
         speed_scaling_topic: str,
         program_running_topic: str,
@@ -239,7 +239,9 @@ class Surroundings:
         self._recorded, self._missed = recorded, False
         if self.recorder_died:
             self._recorder = None  # before this run, which was allowed to do without
-        self.scaling_sight = Sight('messages of the speed scaling', over) if self.scaling_topic else None
+        self.scaling_sight = None
+        if self.scaling_topic:
+            self.scaling_sight = Sight('messages of the speed scaling', over, enough=ENOUGH_TOLD)
         return [] if self.scaling_sight is None else [self.scaling_sight]
 
     def look(self) -> None:
@@ -254,7 +256,7 @@ class Surroundings:
         self._looked = now
         others = self.commanders.new()
         if others:
-            self._report(f'{", ".join(others)} can command the arm too now')
+            self._report(f'{", ".join(others)} can command the arm too now', foreign=True)
         problem = self._recorder_problem(now)
         if problem:
             self._report(problem)
