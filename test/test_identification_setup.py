@@ -90,21 +90,21 @@ def test_a_reversed_joint_is_found(kind: str, position: int, torque: int, joint:
     np.testing.assert_array_equal(setup.torque @ t, np.eye(6))
 
 
-@pytest.mark.parametrize('sign', [1.0, -1.0])
+@pytest.mark.parametrize('ratio', [1.0, -1.0, 0.5, -0.8, 1.6])
 @pytest.mark.parametrize('joint', [2, 4])
-def test_positions_of_coupled_motors_are_found(joint: int, sign: float) -> None:
+def test_positions_of_coupled_motors_are_found(joint: int, ratio: float) -> None:
     motors = np.eye(6)
-    motors[joint, joint - 1] = sign
+    motors[joint, joint - 1] = ratio
     data = recorded(joint)
     setup, _ = find_setup([changed(data, motors, np.linalg.inv(motors).T)], ARM)
     assert kinds(setup) == [('coordinates', ARM.joint_names[joint - 1 : joint + 1][::-1])]
-    np.testing.assert_allclose(setup.position @ motors, np.eye(6), atol=1e-12)
+    np.testing.assert_allclose(setup.position @ motors, np.eye(6), atol=1e-12 if abs(ratio) == 1.0 else 0.02)
 
 
-@pytest.mark.parametrize('sign', [1.0, -1.0])
-def test_friction_at_coupled_motors_is_found(sign: float) -> None:
+@pytest.mark.parametrize('ratio', [1.0, -1.0, 2.0])
+def test_friction_at_coupled_motors_is_found(ratio: float) -> None:
     rng, drives = np.random.default_rng(4), np.eye(6)
-    drives[4, 3] = sign
+    drives[4, 3] = ratio
     real = replace(ARM, inertial=ARM.inertial * rng.uniform(0.8, 1.2, (6, 1)))
     motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
     motors = motion[2] @ drives.T
@@ -112,7 +112,7 @@ def test_friction_at_coupled_motors_is_found(sign: float) -> None:
     torque = pinocchio_torque(real, *motion[1:]) + friction + 0.05 * SIZES * rng.standard_normal(motors.shape)
     setup, _ = find_setup([dataset(ARM, motion, torque)], ARM)
     assert kinds(setup) == [('drives', ARM.joint_names[3:5][::-1])]
-    np.testing.assert_array_equal(setup.drives, drives)
+    np.testing.assert_allclose(setup.drives, drives, rtol=1e-12 if abs(ratio) == 1.0 else 0.03)
 
 
 @pytest.mark.parametrize('rubs', [1.0, 6.0])

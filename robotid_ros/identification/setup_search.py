@@ -55,6 +55,7 @@ _TURNS = 10  # reversals of all joints through which efforts that never change t
 _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
 _WORTH = float(np.log(1.2))  # fall of L: a wrong set-up costs more than a fifth of the error, chance on real arms less
+_RATIOS, _SIZES = (1.0, -1.0, 0.5, -0.5), (0.1, 4.0)  # of coupled motors: to be ranked, and the sizes they may have
 _CUTS = 20  # moments in each recording at which its load may change
 
 
@@ -265,7 +266,12 @@ def _challenge(
 ) -> tuple[SetUp, Score] | None:
     """Return the best of some candidates, in the order of their costs, where it takes the place of what holds."""
     least = screen.cost(setup)
-    finalists = [(each, test.score(each, label)) for cost, each in candidates[:_FINALISTS] if cost < least]
+    finalists: list[tuple[SetUp, Score]] = []
+    for _, each in candidates[:_FINALISTS]:
+        likely = [one for one in _with_ratio(setup, each, screen) or [each] if screen.cost(one) < least]
+        scored = [(one, test.score(one, label)) for one in likely]
+        other = len(scored) > 1 and scored[0][1].contradicted_by(scored[1][1], 1, _SLIGHT)
+        finalists += scored[1:] if other else scored[:1]
     for each, found in finalists:
         tried.append(Alternative(name='; '.join(one.text for one in each.findings), error=found.rmse))
     if not finalists:
@@ -410,44 +416,72 @@ def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
         turned = replace(model, effort_at=other).effort_map
         yield replace(setup, torque=turned, findings=(*setup.findings, finding))
     for k in range(1, model.n):
-        if model.joint_types[k - 1 : k + 1] != ('revolute', 'revolute') or setup.drives[k, k - 1] != 0.0:
-            continue
-        pair = model.joint_names[k], model.joint_names[k - 1]
-        for sign, written in ((1.0, '+'), (-1.0, '-')):
-            turn = np.eye(model.n)
-            turn[k, k - 1] = sign
-            drives = setup.drives + turn - eye  # each pair is an entry of its own, in whatever order they are found
-            name = f'{pair[0]} {written} {pair[1]}'
-            coupled = f'the drives of {pair[0]} and {pair[1]} are coupled: the motor of {pair[0]} turns with {name}'
-            remedy = f'set drives: {{{pair[0]}: {{{pair[1]}: {sign:g}}}}} in the configuration'
-            finding = Finding(kind='drives', joints=pair, text=coupled, remedy=remedy)
-            yield replace(setup, drives=drives, findings=(*setup.findings, finding))
-            finding = Finding(
-                kind='coordinates',
-                joints=pair,
-                text='the efforts are those of coupled motors, and the positions those of the joints: that of '
-                f'{pair[0]} turns with {name}',
-                remedy=f'{remedy}, and effort_at: motors',
-            )
-            torque = drives.T @ np.linalg.inv(setup.drives).T @ setup.torque
-            yield replace(setup, torque=torque, drives=drives, findings=(*setup.findings, finding))
-            text = f'the positions and torques of {pair[0]} are those of a coupled motor, which turns with {name}'
-            finding = Finding(
-                kind='coordinates',
-                joints=pair,
-                text=text,
-                remedy='record joint coordinates: position of the motor minus that of the joint it turns with',
-            )
-            back = np.linalg.inv(turn)
-            for rubbing in (turn @ setup.drives, setup.drives):  # friction at the coupled motors, or at the joints
-                yield replace(
-                    setup,
-                    position=back @ setup.position,
-                    zero=back @ setup.zero,
-                    torque=turn.T @ setup.torque,
-                    drives=rubbing,
-                    findings=(*setup.findings, finding),
-                )
+        if model.joint_types[k - 1 : k + 1] == ('revolute', 'revolute') and setup.drives[k, k - 1] == 0.0:
+            for ratio in _RATIOS:
+                yield from _coupled(setup, model, k, ratio)
+
+
+def _coupled(setup: SetUp, model: RobotModel, k: int, ratio: float) -> list[SetUp]:
+    """Return the set-ups in which the motor of a joint turns with so much of the joint before it too."""
+    pair = model.joint_names[k], model.joint_names[k - 1]
+    turn = np.eye(model.n)
+    turn[k, k - 1] = ratio
+    drives = setup.drives + turn - np.eye(model.n)  # each pair is an entry of its own, in whatever order they are found
+    name = f'{pair[0]} {"+" if ratio > 0.0 else "-"} {"" if abs(ratio) == 1.0 else f"{abs(ratio):.3g} "}{pair[1]}'
+    remedy = f'set drives: {{{pair[0]}: {{{pair[1]}: {ratio:.3g}}}}} in the configuration'
+    back = np.linalg.inv(turn)
+    rubs = Finding(
+        kind='drives',
+        joints=pair,
+        text=f'the drives of {pair[0]} and {pair[1]} are coupled: the motor of {pair[0]} turns with {name}',
+        remedy=remedy,
+    )
+    efforts = Finding(
+        kind='coordinates',
+        joints=pair,
+        text='the efforts are those of coupled motors, and the positions those of the joints: that of '
+        f'{pair[0]} turns with {name}',
+        remedy=f'{remedy}, and effort_at: motors',
+    )
+    motors = Finding(
+        kind='coordinates',
+        joints=pair,
+        text=f'the positions and torques of {pair[0]} are those of a coupled motor, which turns with {name}',
+        remedy='record joint coordinates: position of the motor minus that of the joint it turns with',
+    )
+    torque = drives.T @ np.linalg.inv(setup.drives).T @ setup.torque
+    joint = replace(
+        setup,
+        position=back @ setup.position,
+        zero=back @ setup.zero,
+        torque=turn.T @ setup.torque,
+        findings=(*setup.findings, motors),
+    )
+    return [
+        replace(setup, drives=drives, findings=(*setup.findings, rubs)),
+        replace(setup, torque=torque, drives=drives, findings=(*setup.findings, efforts)),
+        replace(joint, drives=turn @ setup.drives),  # friction at the coupled motors
+        joint,  # or at the joints
+    ]
+
+
+def _with_ratio(setup: SetUp, found: SetUp, screen: _Test) -> list[SetUp]:
+    """Return a coupling that was found with a ratio of 1 or -1 and with the most probable one; nothing for others."""
+    from scipy.optimize import minimize_scalar  # not at the top: see robotid_ros.signals.filtering
+
+    model, finding = screen.described, found.findings[-1]
+    pairs = {model.joint_names[k : k - 2 if k > 1 else None : -1]: k for k in range(1, model.n)}
+    for ratio in _RATIOS if finding.joints in pairs else ():
+        for number, each in enumerate(_coupled(setup, model, pairs[finding.joints], ratio)):
+            if each.findings != found.findings or not np.array_equal(each.drives, found.drives):
+                continue
+
+            def at(size: float, sign: float = np.sign(ratio), number: int = number) -> SetUp:
+                return _coupled(setup, model, pairs[finding.joints], sign * size)[number]
+
+            best = minimize_scalar(lambda size: screen.cost(at(size)), bounds=_SIZES, method='bounded').x
+            return [at(1.0), at(float(f'{best:.3g}'))]
+    return []
 
 
 def _magnitude(samples: Samples, model: RobotModel) -> Finding | None:
