@@ -137,6 +137,14 @@ def test_a_clipped_torque_is_named_and_one_in_steps_is_not() -> None:
     assert result.reason == ''
 
 
+def test_a_joint_that_only_rubs_is_not_saturated() -> None:
+    """Its torque is one of two values, but for little noise."""
+    model, data = RobotModel.from_urdf(TWO_LINKS), recorded(1)
+    rubs = 2.0 * np.sign(data.dq[:, 1]) + 0.004 * np.random.default_rng(0).standard_normal(len(data))
+    result = identify(with_torque(data, np.column_stack([data.tau[:, 0], rubs])), model, config=PLAIN)
+    assert not any('extreme' in verdict.reason for verdict in result.joints)
+
+
 @pytest.mark.parametrize('late', ['training', 'validation', 'both'])
 def test_a_late_torque_is_that_of_the_training_never_of_what_judges(late: str) -> None:
     def delayed(data: Dataset) -> Dataset:

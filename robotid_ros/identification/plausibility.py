@@ -321,7 +321,7 @@ def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
 
     - Not recorded: the torque is zero, or another number, throughout.
     - Friction, fitted without bounds, drives the joint, and held-out torque is better predicted by it.
-    - Saturated: the torque stays at its own extreme.
+    - Saturated: the torque stays at its own extreme, where the model goes beyond.
     """
     samples = rows.samples
     friction = friction_model(PLAIN)
@@ -330,6 +330,7 @@ def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
     own = found[info.base :].reshape(samples.n, -1)
     columns = friction.columns(samples.dq, np.zeros((samples.n, 0)))
     power = np.mean(samples.dq * np.einsum('Nnk,nk->Nn', columns[:, :, :2], own[:, :2]), axis=0)
+    model = rows.torque(found[: info.base]) + np.einsum('Nnk,nk->Nn', columns, own)
     drives = power < -_SLIGHT * np.mean(np.abs(samples.dq * samples.target), axis=0)
     if drives.any():  # it may just not be determined: by a joint that never turns round, or hardly any friction
         few = samples.excerpts(ENOUGH)
@@ -347,7 +348,7 @@ def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
                 f'its friction would drive it with {-power[j]:.3g} W',
                 'check its torque signal; excite it more, or over more of its range',
             )
-        elif moving[j] and (share := _saturated(torque)) > _SLIGHT:
+        elif moving[j] and (share := _saturated(torque, model[:, j])) > _SLIGHT:
             fault = (
                 f'its torque stands at one extreme in {100.0 * share:.0f} % of the samples: it is saturated',
                 'move it more slowly, or raise the limit of the drive or of the signal',
@@ -367,20 +368,21 @@ def open_parameters(rows: Rows) -> BoolArray:
     return np.asarray(~solution.determined[: info.base])
 
 
-def _saturated(torque: Array) -> float:
+def _saturated(torque: Array, model: Array) -> float:
     """Return the share of samples at the largest or the smallest value; 0 where as many stand just beside it.
 
     A coarsely quantised torque repeats every value, its extremes less often than the values beside them. A clipped one
-    repeats only its extremes.
+    repeats only its extremes. So does that of a joint that hardly does more than rub; but the model goes beyond what
+    was clipped only.
     """
     span = float(np.ptp(torque))
     if span <= 0.0:
         return 0.0
     shares = []
-    for distance in (torque.max() - torque, torque - torque.min()):
-        at = float(np.mean(distance < _EXTREME * span))
-        beside = float(np.mean(distance < _BESIDE * span)) - at
-        shares.append(at if at > _OFF * beside else 0.0)
+    for distance, above in ((torque.max() - torque, model - torque), (torque - torque.min(), torque - model)):
+        extreme = distance < _EXTREME * span
+        at, beside = float(np.mean(extreme)), float(np.mean(distance < _BESIDE * span))
+        shares.append(at if at > _OFF * (beside - at) and np.median(above[extreme]) > _EXTREME * span else 0.0)
     return max(shares)
 
 
