@@ -179,7 +179,7 @@ def test_recovers_the_truth_of_a_mujoco_plant_within_its_error_bars() -> None:
 
 
 def test_the_bee_colony_comes_down_to_separable_least_squares_and_not_below() -> None:
-    rng = np.random.default_rng(6)
+    config = IdentificationConfig(colony_limit=200, seed=6)
     model = friction_model('daemi_heimann')
     data = arm_data(1)
     base = base_parameters(ARM, rotor_inertia=True)
@@ -187,7 +187,7 @@ def test_the_bee_colony_comes_down_to_separable_least_squares_and_not_below() ->
     torque = data.tau + model.torque(data.dq, np.array([[0.0, 0.0, -1.0, 8.0], [0.0, 0.0, 2.0, 15.0]]))
     described = 1.1 * np.array(base.values)
     found = [
-        bee_colony(rigid, data.dq, torque, model, described, rng, size=bees, limit=200, cycles=cycles)
+        bee_colony(rigid, data.dq, torque, model, described, replace(config, colony_size=bees, colony_cycles=cycles))
         for bees, cycles in ((10, 30), (40, 800))
     ]
     assert (np.diff(found[1].cost) <= 0.0).all()

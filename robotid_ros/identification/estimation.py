@@ -227,12 +227,10 @@ def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tu
     assert isinstance(base, BaseParameters)
     few = rows.samples.thinned(ENOUGH // 2)
     rigid = base.regressor(few.q, few.dq, few.ddq)
-    size, limit, cycles = config.colony_size, config.colony_limit, config.colony_cycles
-    rng = np.random.default_rng(config.seed)
     described = np.zeros(len(base.independent)) if is_placeholder(model) else np.array(base.values)
     strokes = None if chosen.strokes is None else stroke_friction(friction, chosen.strokes)
-    data, begin = (rigid, few.dq, few.target, friction, described), time.perf_counter()
-    found = bee_colony(*data, rng, position=few.q, strokes=strokes, size=size, limit=limit, cycles=cycles)
+    begin = time.perf_counter()
+    found = bee_colony(rigid, few.dq, few.target, friction, described, config, position=few.q, strokes=strokes)
     seconds = time.perf_counter() - begin
     direct = separable_least_squares(rigid, few, friction, fit_scale=False)
 
@@ -244,8 +242,9 @@ def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tu
     curve = ' '.join(f'{found.cost[k]:.3g}' for k in np.linspace(0, len(found.cost) - 1, 11).astype(int))
     decision = Decision(
         subject='estimator',
-        chosen=f'bee-colony: {count} parameters, {size} bees, limit {limit}, {cycles} cycles, '
-        f'{found.evaluations} evaluations in {seconds:.1f} s; relative squared error {curve}',
+        chosen=f'bee-colony: {count} parameters, {config.colony_size} bees, limit {config.colony_limit}, '
+        f'{config.colony_cycles} cycles, {found.evaluations} evaluations in {seconds:.1f} s; '
+        f'relative squared error {curve}',
         alternatives=(
             Alternative(name='bee colony', error=rmse(found.base_values, found.friction_parameters)),
             Alternative(

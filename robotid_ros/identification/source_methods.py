@@ -49,6 +49,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.friction import FrictionModel, friction_model, initial_guess
+from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import Rows, quick_solve
 from robotid_ros.identification.stroke_friction import StrokeFriction
 
@@ -269,13 +270,10 @@ def bee_colony(
     torque: Array,
     model: FrictionModel,
     described: Array,
-    rng: np.random.Generator,
+    config: IdentificationConfig,
     *,
     position: Array | None = None,
     strokes: StrokeFriction | None = None,
-    size: int = 30,
-    limit: int = 15,
-    cycles: int = 50,
 ) -> ColonySearch:
     """Return the base and friction parameters that a bee colony finds, all of them coordinates of one search.
 
@@ -293,20 +291,22 @@ def bee_colony(
         Where it depends on the load, that is the measured torque.
     described : ndarray, shape (b,)
         Base parameters of the robot description; zeros where it has none.
-    rng : numpy.random.Generator
+    config : IdentificationConfig
+        Size, limit and cycles of the colony, and the seed. Half of the bees are employed, at a food source each, and
+        half are onlookers.
     position : ndarray, shape (N, n), optional
         For models with a torque ripple [rad].
     strokes : StrokeFriction, optional
         What a friction sweep tells: those friction parameters are looked for within three standard deviations of it.
-    size : int
-        Bees: the first population. Half of them are employed, at a food source each, and half are onlookers.
-    limit : int
-        Trials without improvement after which a source is left.
-    cycles : int
     """
     problem = _Problem(rigid, velocity, torque, model, position)
     best, history, evaluations = _minimise_by_bees(
-        problem.cost, problem.box(described, strokes), rng, size=size, limit=limit, cycles=cycles
+        problem.cost,
+        problem.box(described, strokes),
+        np.random.default_rng(config.seed),
+        size=config.colony_size,
+        limit=config.colony_limit,
+        cycles=config.colony_cycles,
     )
     base_values, parameters = problem.split(best[None])
     return ColonySearch(
