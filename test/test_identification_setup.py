@@ -270,6 +270,9 @@ def test_the_best_of_many_is_compared_once_with_friction_that_drives() -> None:
     assert not driven.loses_to(new, 10**3)
     assert _wins(new, (holds, driven), 10**3)
     assert not _wins(new, (holds, new), 10**3)
+    slight = Score(squares=1.2 * np.ones((10, 2)), count=count)  # worth the one finding, and not two
+    assert _wins(new, (holds, slight), 10**3)
+    assert not _wins(new, (holds, slight), 10**3, 2)
     assert not _wins(new, (driven, driven), 10**3)
 
 

@@ -213,7 +213,9 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
     for _ in range(described.n + 1):  # at most one finding a joint, and the mount
         changed = _change(setup, test, label, scores, moments)
         single = _by_cost(_neighbours(setup, screen), screen)
-        challenger = _challenge(single, setup, scores, screen, test, label, tried)
+        halves = _by_cost(_coupled_pairs(setup, described, _RATIOS[2:]), screen)  # not to be paired: no ratio is theirs
+        ranked = sorted([*single, *halves], key=lambda pair: pair[0])
+        challenger = _challenge(ranked, setup, scores, screen, test, label, tried)
         if challenger is None and changed is None:
             # Two joints that are both reversed may fit together as they are: none alone helps.
             pairs = combinations([each for _, each in single[: 2 * _FINALISTS]], 2)
@@ -243,11 +245,12 @@ def _scores(setup: SetUp, test: _Test, label: IntArray) -> tuple[Score, Score]:
 def _wins(new: Score, scores: tuple[Score, Score], of: int, findings: int = 1) -> bool:
     """Return whether another set-up takes the place of what holds.
 
-    Each finding is worth its part of the error, and friction that drives a joint must not explain as much: it is no
-    further chance to find something, so that the number of hypotheses does not count once more.
+    Each finding is worth its part of the error, and friction that drives a joint must not explain as much, nor all but
+    one of two findings. That is no further chance to find something, so the number of hypotheses counts once.
     """
     holds, driven = scores
-    return holds.contradicted_by(new, of, findings * _WORTH) and driven.loses_to(new)
+    beside = driven.contradicted_by(new, 1, (findings - 1) * _WORTH)
+    return beside and holds.contradicted_by(new, of, findings * _WORTH)
 
 
 def _by_cost(candidates: Iterable[SetUp], screen: _Test) -> list[tuple[float, SetUp]]:
@@ -415,9 +418,13 @@ def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
         finding = Finding(kind='coordinates', joints=names, text=text, remedy=f'set effort_at: {other} beside drives')
         turned = replace(model, effort_at=other).effort_map
         yield replace(setup, torque=turned, findings=(*setup.findings, finding))
+    yield from _coupled_pairs(setup, model, _RATIOS[:2])
+
+
+def _coupled_pairs(setup: SetUp, model: RobotModel, ratios: Sequence[float]) -> Iterator[SetUp]:
     for k in range(1, model.n):
         if model.joint_types[k - 1 : k + 1] == ('revolute', 'revolute') and setup.drives[k, k - 1] == 0.0:
-            for ratio in _RATIOS:
+            for ratio in ratios:
                 yield from _coupled(setup, model, k, ratio)
 
 
