@@ -663,7 +663,7 @@ def test_a_fault_of_our_own_is_answered_and_stops_the_arm_and_the_node_lives_on(
         assert any('moved while the run was planned; let the arm rest' in answer.message for answer in answers)
 
         def faulty():
-            if second.lines[-1].endswith('stopped: /excitation can command the arm too now'):  # it was discovered late
+            if second.lines[-1].endswith('can command the arm too now'):  # /excitation, which was discovered late
                 user.call('/second/start')
             return any('stopped: a fault of robotid_ros' in line for line in second.lines)
 

@@ -256,6 +256,15 @@ def test_a_result_of_another_arm_is_refused(result: IdentificationResult) -> Non
     longer = RobotModel.from_urdf(TWO_LINKS.replace('<origin xyz="0.4 0 0"/>', '<origin xyz="0.5 0 0"/>'), tip='tool')
     with pytest.raises(IdentificationError, match='another arm'):
         TorquePredictor(longer, result)
+    # 0.11985 rounds either way, by the last bit of how it was computed; another factor is another arm.
+    rounded, other = (
+        replace(result, base_names=tuple(name.replace('0.4*', f'{factor}*') for name in result.base_names))
+        for factor in (0.4001, 0.41)
+    )
+    assert rounded.base_names != result.base_names
+    TorquePredictor(ARM, rounded)
+    with pytest.raises(IdentificationError, match='has no base parameter'):
+        TorquePredictor(ARM, other)
 
 
 @settings(max_examples=40, deadline=None)

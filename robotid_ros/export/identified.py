@@ -41,11 +41,11 @@ def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotMode
     Negative rotor inertias and friction become zero, because simulators refuse them. Raises a RobotIdError if the
     result belongs to another arm, or the arm's joints are coupled: in simulators, joints are independent.
     """
-    TorquePredictor(model, result)  # it refuses the result of another arm
     if not np.array_equal(model.coupling, np.eye(model.n)):
         raise ModelError(
             'the joints of this arm are coupled, which no simulator format can describe; export to c, cpp or python'
         )
+    TorquePredictor(model, result)  # it refuses the result of another arm
     plain = np.zeros((model.n, 2)) if result.plain_friction is None else result.plain_friction
     drives = np.eye(model.n) if result.drives is None else result.drives
     return model.with_inertial(

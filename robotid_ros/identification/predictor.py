@@ -9,6 +9,7 @@
 
 """Torques of an identified model."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -25,6 +26,8 @@ from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import predicted_torque
 from robotid_ros.identification.verdict import Metrics, torque_metrics
 from robotid_ros.model.robot_model import RobotModel
+
+_LAST_DIGIT = 1.1e-3  # of four, relative to the least number with them
 
 
 class TorquePredictor:
@@ -59,7 +62,7 @@ class TorquePredictor:
         self.result = result
         driven = self.model.at_motors()
         self.base = base_parameters(driven, rotor_inertia=result.has_rotor_inertia, tolerance=DATA_TOLERANCE)
-        if self.base.names != result.base_names:
+        if not _same_but_for_rounding(self.base.names, result.base_names):
             mine, its = set(self.base.names), set(result.base_names)
             first = next((f"'{name}'" for name in result.base_names if name not in mine), 'none')
             other = next((f"'{name}'" for name in self.base.names if name not in its), 'none')
@@ -149,6 +152,16 @@ class TorquePredictor:
         samples = self._samples(datasets)
         both = (self.at_joints(samples.measured), self.at_joints(self._predicted(samples)))
         return torque_metrics(self.model.joint_names, *both)
+
+
+def _same_but_for_rounding(mine: tuple[str, ...], its: tuple[str, ...]) -> bool:
+    """Return whether names of base parameters say the same; the last of four digits of a factor may be another."""
+    number = re.compile(r'(\d+(?:\.\d+)?(?:e[+-]?\d+)?)')
+    parts = [number.split('\n'.join(names)) for names in (mine, its)]
+    if parts[0][::2] != parts[1][::2]:
+        return False
+    factors = np.array([each[1::2] for each in parts], dtype=float)
+    return np.allclose(*factors, rtol=_LAST_DIGIT, atol=0.0)
 
 
 def validate(result: IdentificationResult, model: RobotModel, datasets: Dataset | Sequence[Dataset]) -> Metrics:
