@@ -45,6 +45,7 @@ from robotid_ros.identification.stroke_friction import choose_stroke_model, stro
 from robotid_ros.identification.terms import PLAIN, Terms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
+from robotid_ros.signals.filtering import passed_share
 
 _NAMED = (PLAIN, 'coulomb_viscous+load+offset', 'stribeck+offset', 'stribeck+load+offset', 'daemi_heimann+offset')
 _FREQUENCIES = (20.0, 1000.0)  # 1/rad: 2 N of a gear of 10 to 4 N of one of 250
@@ -182,7 +183,7 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
         for start in range(0, count, _BLOCK):
             some = grid[start : start + _BLOCK, None]
             # A wave that is fast against the motion passes a filter as a tone of its own frequency does.
-            passed = 1.0 / (1.0 + (some * pace / limit) ** 4) / (1.0 + 0.41 * (some * pace / narrowest) ** 8)
+            passed = passed_share(some * pace / narrowest) / (1.0 + (some * pace / limit) ** 4)
             found = (passed * turns[: len(some)]) @ (target * np.exp(1j * some[0] * q))
             explained.append(np.abs(found) ** 2 / np.maximum(passed**2 @ root**2, 1e-300))
         frequency[j] = grid[np.argmax(np.concatenate(explained))]

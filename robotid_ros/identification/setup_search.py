@@ -275,8 +275,8 @@ def _challenge(
         scored = [(one, test.score(one, label)) for one in likely]
         other = len(scored) > 1 and scored[0][1].contradicted_by(scored[1][1], 1, _SLIGHT)
         finalists += scored[1:] if other else scored[:1]
-    for each, found in finalists:
-        tried.append(Alternative(name='; '.join(one.text for one in each.findings), error=found.rmse))
+        for one, found in scored:
+            tried.append(Alternative(name='; '.join(finding.text for finding in one.findings), error=found.rmse))
     if not finalists:
         return None
     best, least_error = min(finalists, key=lambda pair: pair[1].value)
@@ -422,6 +422,7 @@ def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
 
 
 def _coupled_pairs(setup: SetUp, model: RobotModel, ratios: Sequence[float]) -> Iterator[SetUp]:
+    """Yield the set-ups in which two neighbours that turn, and are not coupled yet, are coupled with some ratio."""
     for k in range(1, model.n):
         if model.joint_types[k - 1 : k + 1] == ('revolute', 'revolute') and setup.drives[k, k - 1] == 0.0:
             for ratio in ratios:
@@ -477,7 +478,7 @@ def _with_ratio(setup: SetUp, found: SetUp, screen: _Test) -> list[SetUp]:
     from scipy.optimize import minimize_scalar  # not at the top: see robotid_ros.signals.filtering
 
     model, finding = screen.described, found.findings[-1]
-    pairs = {model.joint_names[k : k - 2 if k > 1 else None : -1]: k for k in range(1, model.n)}
+    pairs: dict[tuple[str, ...], int] = {model.joint_names[k - 1 : k + 1][::-1]: k for k in range(1, model.n)}
     for ratio in _RATIOS if finding.joints in pairs else ():
         for number, each in enumerate(_coupled(setup, model, pairs[finding.joints], ratio)):
             if each.findings != found.findings or not np.array_equal(each.drives, found.drives):

@@ -143,6 +143,11 @@ def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = 
 def _gain(length: int, share: float, order: int) -> Array:
     """Return what both passes leave of each frequency of a transform, for a cutoff as a share of the rate."""
     ratio = np.tan(np.pi * np.arange(length // 2 + 1) / length) / np.tan(np.pi * share)
+    return passed_share(ratio, order)
+
+
+def passed_share(ratio: Array, order: int = ORDER) -> Array:
+    """Return what :func:`zero_phase_low_pass` leaves of tones, of the shape of their frequencies over the cutoff."""
     return np.asarray(1.0 / (1.0 + (np.sqrt(2.0) - 1.0) * ratio ** (2 * order)))
 
 
