@@ -243,11 +243,12 @@ def _other(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
         goal = loop.position + way
         zero = np.zeros(len(goal)).tolist()
         needs = float(np.sqrt(6.0 * np.abs(way) / loop.plan.windows.check.limits.acceleration).max())
-        loop.controller.command(
-            loop.model.joint_names, None, [CommandPoint(max(takes, needs), goal.tolist(), zero, zero)], loop.now,
-            (loop.position, loop.velocity),
-        )  # fmt: skip
-        loop.other_leads = True
+        if rng.integers(2):  # else it appears, and does nothing
+            loop.controller.command(
+                loop.model.joint_names, None, [CommandPoint(max(takes, needs), goal.tolist(), zero, zero)], loop.now,
+                (loop.position, loop.velocity),
+            )  # fmt: skip
+            loop.other_leads = True
         loop.supervisor.report('/other can command the arm too now', foreign=True)
 
     return {'fault': change}

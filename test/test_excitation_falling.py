@@ -93,7 +93,7 @@ def test_designs_and_stops_keep_accelerations_too():
     assert most(trajectory.evaluate(trajectory.sample_times(500.0))) < 1e-3
     assert most(free.evaluate(free.sample_times(500.0))) > 0.5  # it is this limit that binds
     check = reference_check(replace(MODEL, limits=falling), config)
-    plan = plan_stop([JointMotion(position=np.array([0.3, 0.2]), velocity=np.array([0.8, 0.3]))], check)
+    plan = plan_stop([JointMotion(position=np.array([0.3, 0.2]), velocity=np.array([0.8, 0.3]))], [check])
     assert plan.breaks == ''
     assert most(plan.move.evaluate(np.linspace(0.0, plan.move.duration, 200))) < 0.02
 
@@ -105,7 +105,7 @@ def test_designs_and_stops_keep_them():
     assert beyond(position[:, 0], velocity[:, 0]).max() < 1e-6
     assert np.abs(velocity[:, 0]).max() > 1.0
     check = reference_check(MODEL, config)
-    plan = plan_stop([JointMotion(position=np.array([1.0, 0.0]), velocity=np.array([1.9, 0.0]))], check)
+    plan = plan_stop([JointMotion(position=np.array([1.0, 0.0]), velocity=np.array([1.9, 0.0]))], [check])
     assert plan.breaks == ''
     position, velocity, _ = plan.move.evaluate(np.linspace(0.0, plan.move.duration, 200))
     assert beyond(position[:, 0], velocity[:, 0]).max() < 0.02

@@ -353,6 +353,30 @@ def test_a_lost_window_is_without_effect_and_more_end_at_rest(mode):
 
 
 @pytest.mark.parametrize('mode', sorted(MODES))
+def test_an_arm_is_not_led_further_while_it_is_not_seen(mode):
+    """Joint states that stay away from a moment on: the pieces that are due until the stop are not sent."""
+    since = PLAN.begin + 1.0
+    run = loop(mode, shown=lambda arm, q, v, e: None if arm.now > since else (q, v, e, arm.clock)).run()
+    assert run.reason.startswith('no joint state for 0.5')
+    assert not [now for now, order in run.orders if since + 0.27 < now and not order.stop]
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
+@pytest.mark.parametrize('moment', np.linspace(PLAN.begin, PLAN.begin + PLAN.period, 7).tolist())
+def test_somebody_who_could_command_and_does_not_leaves_the_stop_as_it_is(mode, moment):
+    """The arm goes on along its path, and the stop ends there, inside all limits."""
+
+    def appears(arm):
+        arm.supervisor.report('/other can command the arm too now', foreign=True)
+
+    led, asked = loop(mode, fault=appears, at=moment).run(), loop(mode, request=moment).run()
+    assert led.supervisor.breaks == ''
+    assert_within_limits(led, led.stopped_at)
+    assert led.way(led.stopped_at) < asked.way(asked.stopped_at) + 0.1
+    assert led.last_motion() < asked.last_motion() + 0.3
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
 def test_an_arm_that_rests_for_want_of_a_piece_is_not_blamed(mode):
     """A computer that is too busy sends nothing for three seconds, and then sees the arm where its last window ends."""
 
@@ -375,10 +399,12 @@ def test_a_lost_start_is_said_within_a_second(mode):
     assert_within_limits(run, -0.5)
 
 
+@pytest.mark.parametrize('before', [np.inf, *np.arange(0.05, 0.4, 0.05).tolist()])
 @pytest.mark.parametrize('mode', sorted(MODES))
-def test_nothing_sees_an_arm_at_rest_that_sets_out_later(mode):
-    """A stop before the first motion that is lost: the arm rests still, and would have been let go."""
-    run = loop(mode, request=-0.4, lose=lambda order, now: order.stop and now < -0.3).run()
+def test_nothing_sees_an_arm_at_rest_that_sets_out_later(mode, before):
+    """A stop that is lost, before the first motion or before the rest that the ramp ends with: it would be let go."""
+    moment = -0.4 if np.isinf(before) else PLAN.begin - 0.3 - before
+    run = loop(mode, request=moment, lose=lambda order, now: order.stop and now < moment + 0.1).run()
     assert run.supervisor.stops == 2
     assert run.supervisor.state is State.RESTED
     assert run.rested_at > run.last_motion()
@@ -396,7 +422,7 @@ def test_a_stop_keeps_the_limits_wherever_the_controller_begins(position, veloci
     start = JointMotion(position=np.array(position), velocity=np.array(velocity))
     led = JointMotion(position=start.position + away, velocity=start.velocity)
     starts = [start.after(0.5 * latency), start, start.after(latency), led]
-    plan = plan_stop(starts, CHECK)
+    plan = plan_stop(starts, [CHECK])
     for begin in (start.after(arrival * latency), led):
         move = MoveToRest(start=begin, goal=plan.move.goal, duration=plan.move.duration)
         q, dq, ddq = move.evaluate(np.linspace(0.0, move.duration, 60))
@@ -419,7 +445,7 @@ def stops_of_the_packaged_arm(latency, **design):
         measured = [replace(motion, acceleration=None) for motion in led]
         starts = [*measured, *led]
         plan = plan_stop(
-            starts, check, PathPlace(reference=reference, time=time + 0.5 * latency, along=np.ones(6, dtype=bool))
+            starts, [check], PathPlace(reference=reference, time=time + 0.5 * latency, along=np.ones(6, dtype=bool))
         )
         ways = (
             replace(plan.move, start=start).evaluate(np.linspace(0.0, plan.move.duration, 100))[0] for start in starts
@@ -448,7 +474,7 @@ def test_a_stop_that_says_it_keeps_the_limits_keeps_them_whenever_it_is_taken():
         place = rng.uniform(-2.5, 2.5, 3)
         now = JointMotion(position=place, velocity=rng.uniform(-2.0, 2.0, 3))
         starts = [now.after(0.05), now, now.after(0.1)]
-        plan = plan_stop(starts, CHECK)
+        plan = plan_stop(starts, [CHECK])
         if plan.breaks:
             continue
         kept += 1
@@ -460,7 +486,7 @@ def test_a_stop_that_says_it_keeps_the_limits_keeps_them_whenever_it_is_taken():
 
 def test_a_stop_ends_inside_the_limits_by_a_margin():
     start = JointMotion(position=np.array([2.45, 0.0, 0.0]), velocity=np.array([1.2, 0.0, 0.0]))
-    plan = plan_stop([start], CHECK)
+    plan = plan_stop([start], [CHECK])
     assert plan.breaks == ''
     assert plan.move.goal[0] <= 2.6 - 0.009
 
@@ -470,7 +496,7 @@ def test_a_stop_that_begins_beyond_a_limit_keeps_the_others():
     model = planar_arm(3, limits=limits(3, 2.6, 2.5, 40.0, effort=[100.0, 22.0, 100.0]))
     check = reference_check(model, ExcitationConfig(velocity_scaling=0.3))
     start = JointMotion(position=np.array([0.0, 0.5 * np.pi, 0.0]), velocity=np.array([0.0, 1.7, 0.0]))
-    plan = plan_stop([start], check)
+    plan = plan_stop([start], [check])
     torque = inverse_dynamics(model, *plan.move.evaluate(np.linspace(0.0, plan.move.duration, 200)))
     assert plan.breaks == ''
     assert 17.0 < np.abs(torque[:, 1]).max() < 22.2
@@ -478,7 +504,7 @@ def test_a_stop_that_begins_beyond_a_limit_keeps_the_others():
 
 def test_a_stop_that_nothing_can_keep_inside_is_the_shortest_and_says_what_it_breaks():
     start = JointMotion(position=np.array([2.5, 0.0, 0.0]), velocity=np.array([2.4, 0.0, 0.0]))
-    plan = plan_stop([start], CHECK)
+    plan = plan_stop([start], [CHECK])
     assert "position of joint 'joint1' is" in plan.breaks
     assert 'the largest allowed is 2.6 rad' in plan.breaks
     assert plan.move.goal[0] < 2.5 + 2.4**2 / 8.0 + 0.1
@@ -490,7 +516,7 @@ def test_a_stop_is_planned_at_once():
     took = []
     for _ in range(10):
         began = process_time()
-        plan_stop([start.after(0.05), start, start.after(0.1), start.after(-0.1)], CHECK)
+        plan_stop([start.after(0.05), start, start.after(0.1), start.after(-0.1)], [CHECK])
         took.append(process_time() - began)
     assert min(took) < 5e-3
 

@@ -86,7 +86,7 @@ def test_no_stop_takes_longer_than_a_second_or_what_its_joints_need(seed, fastes
         else JointMotion(position=places * middle, velocity=velocity * speed)
         for k in range(count)
     ]
-    plan = plan_stop(starts, check)
+    plan = plan_stop(starts, [check])
     quickest = max(float((np.abs(start.velocity) / acceleration).max()) for start in starts)
     assert 0.2 * (1.0 - 1e-9) <= plan.move.duration <= max(1.0, LEAST / SHARE * quickest) * (1.0 + 1e-9)
     (first,) = ways(plan, starts[:1])
@@ -104,7 +104,7 @@ def test_where_an_end_suits_all_states_the_limits_are_kept_from_all(seed, hardes
     q = np.array([0.0, a * 10.0**apart * rng.uniform(-1.0, 1.0)])
     check = reference_check(planar_arm(1, limits=limits(1, 1e3 * a, 10.0 * a, a)), ExcitationConfig())
     starts = [JointMotion(position=q[k : k + 1], velocity=v[k : k + 1]) for k in range(2)]
-    plan = plan_stop(starts, check)
+    plan = plan_stop(starts, [check])
     reach = (SHARE * a - 1.5 * np.abs(v)) * np.sqrt(3.0) / 10.0  # at T = 1 s
     if abs((q + 0.5 * v) @ [1.0, -1.0]) > reach.sum():
         return
@@ -118,7 +118,7 @@ def test_a_stop_that_may_be_obeyed_already_is_repeated_to_its_own_end():
     end = np.array([0.4, -0.3, 0.2])
     seems = JointMotion(position=np.array([0.5, -0.3, 0.1]), velocity=np.array([0.8, 0.1, -0.7]))
     starts = [seems.after(0.05), seems, seems.after(0.1), JointMotion(position=end, velocity=np.zeros(3))]
-    anew, again = plan_stop(starts, CHECK), plan_stop(starts, CHECK, goal=end)
+    anew, again = plan_stop(starts, [CHECK]), plan_stop(starts, [CHECK], goal=end)
     away = [float(np.abs(plan.move.goal - end).max()) for plan in (anew, again)]
     assert away[1] < 0.85 * away[0]
     assert again.breaks == ''

@@ -94,6 +94,11 @@ class RunPlan:
     motion: Reference
     arm: ReferenceCheck | None = None
 
+    @property
+    def checks(self) -> list[ReferenceCheck]:
+        """What a stop keeps, in turn."""
+        return [self.windows.check] if self.arm is None else [self.windows.check, self.arm]
+
     def phase(self, time: float) -> str:
         """Return 'ramp', 'period k' or 'end' for a time from the start of the run [s]."""
         if time < self.begin:

@@ -89,12 +89,12 @@ class StopPlan:
 
 def plan_stop(
     starts: Sequence[JointMotion],
-    check: ReferenceCheck,
+    checks: Sequence[ReferenceCheck],
     path: PathPlace | None = None,
     back_to: Array | None = None,
     shown: Array | None = None,
-    harder: ReferenceCheck | None = None,
     goal: Array | None = None,
+    likely: int | None = None,
 ) -> StopPlan:
     """Return the quickest stop of an arm that keeps all limits, or else the one with the least way.
 
@@ -102,8 +102,9 @@ def plan_stop(
     ----------
     starts : sequence of JointMotion
         What the arm, or its controller, may do when the stop takes effect, the most likely first.
-    check : ReferenceCheck
-        The limits to keep. A limit that is broken where the arm is counts for what the stop adds.
+    checks : sequence of ReferenceCheck
+        The limits to keep, and what counts in turn where nothing keeps those: the limits of the arm itself, where a
+        run keeps to a part of them. A limit that is broken where the arm is counts for what the stop adds.
     path : PathPlace, optional
         Where the first start is on its path: stops that end on the path are tried before those that end straight ahead.
     back_to : ndarray, shape (n,), optional
@@ -111,11 +112,12 @@ def plan_stop(
         others [rad or m].
     shown : ndarray, shape (n,), optional
         Accelerations of the run itself, which a joint without a limit brakes with too [rad/s^2 or m/s^2].
-    harder : ReferenceCheck, optional
-        What counts where nothing keeps ``check``: the limits of the arm itself, where a run keeps to a part of them.
     goal : ndarray, shape (n,), optional
         Where the stop before ends, which the arm may have obeyed: the next to it is tried first [rad or m].
+    likely : int, optional
+        How many of the starts count in any case: the rest, only where all limits can be kept with them.
     """
+    check, *others = checks
     first, limits = starts[0], check.limits
     gentle = np.maximum(GENTLE_BRAKING, 0.0 if shown is None else 1.2 * shown)
     allowed = limits.allowed('acceleration', first.position, -first.velocity)
@@ -135,22 +137,28 @@ def plan_stop(
         wanted.insert(0, (np.where(path.along, path.ahead(0.5 * times), straight), bounds))
     if goal is not None:
         wanted.insert(0, (goal + 0.0 * straight, list(inside)))
+    if back_to is not None:
+        wanted = [
+            (ends, [np.where(np.isfinite(back_to), back_to, bound) for bound in bounds]) for ends, bounds in wanted
+        ]
     distinct: dict[tuple[float, ...], MoveToRest] = {}
     for ends, bounds in wanted:
-        if back_to is not None:
-            bounds = [np.where(np.isfinite(back_to), back_to, bound) for bound in bounds]
         move = _move(first, times, np.clip(ends, *bounds), bounds, admissible)
         distinct.setdefault((move.duration, *move.goal.tolist()), move)
     moves = sorted(distinct.values(), key=lambda move: move.duration)  # stable: along the path before straight ahead
     measured = starts[:_MEASURED]
     added = _added(check, moves[:1], measured)  # mostly the first one does
+    if added.max() > 0.0 and likely is not None and likely < len(starts):
+        admissible = _admissible_ends(starts[:likely], times, limits.velocity, braking)
+        ends, bounds = wanted[0]
+        moves.append(_move(first, times, np.clip(ends, *bounds), bounds, admissible))
     if added.max() > 0.0 and len(moves) > 1:
         added = np.vstack([added, _added(check, moves[1:], measured)])
     kept = np.flatnonzero(added.max(axis=1) <= 0.0)
     if len(kept):
         return StopPlan(move=moves[kept[0]], starts=tuple(starts))
-    if harder is not None:
-        return plan_stop(starts, harder, path, back_to, shown, goal=goal)
+    if others:
+        return plan_stop(starts, others, path, back_to, shown, goal, likely)
     ways = [float(np.abs(move.goal - first.position).sum()) for move in moves]
     k = int(np.argmin(ways))
     return StopPlan(move=moves[k], starts=tuple(starts), breaks=check.spell(added[k]), added=added[k])

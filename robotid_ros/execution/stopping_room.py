@@ -49,7 +49,7 @@ def stops_along(
         led = [motion_at(reference, min(time + part * _LATENCY, reference.duration)) for part in (0.5, 0.0, 1.0)]
         starts = [*(replace(motion, acceleration=None) for motion in led), *led]
         path = PathPlace(reference=reference, time=time + 0.5 * _LATENCY, along=np.ones(len(shown), dtype=bool))
-        yield float(time), plan_stop(starts, check, path, shown=shown, harder=arm)
+        yield float(time), plan_stop(starts, [check] if arm is None else [check, arm], path, shown=shown)
 
 
 def require_room(

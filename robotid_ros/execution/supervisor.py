@@ -152,7 +152,7 @@ class Supervisor:
         self._excused = False
         self._stop: StopPlan | None = None
         self._stops: list[StopPlan] = []
-        self._sent = self._sent_now = self._first_sent = np.inf
+        self._sent = self._sent_now = np.inf
         self._still_since = np.inf
         self._followed = self._foreign = False
         self.breaks = ''
@@ -251,7 +251,7 @@ class Supervisor:
         if self._problem is None:
             self._look(time, now, excused=excused)
         if self._problem is None:
-            orders = self._advance(time)
+            orders = self._advance(time, now)
         if self._problem is None:
             return orders
         self.reason, self.fault = self._problem
@@ -274,15 +274,16 @@ class Supervisor:
         if problem:
             self.report(problem)
 
-    def _advance(self, time: float) -> list[Order]:
-        """Return the window that is due."""
+    def _advance(self, time: float, now: float) -> list[Order]:
+        """Return the window that is due; an arm that is not seen is not led further."""
         windows = self.plan.windows
         if self.state is not State.RUNNING or self.wanted is None or time < windows.due(self.wanted):
             return []
+        unseen = self.following.belief.silence(now, 0.5 * self.config.joint_state_timeout)
         if self._led_to_rest(time + self._latency):
-            self.report(_TOO_LATE)
+            self.report(unseen or _TOO_LATE)
             return []
-        if self._supplied is None:
+        if self._supplied is None or unseen:
             return []
         shift = self.following.shift(time, max(time, self._supplied.stamp or 0.0))
         if shift is None:
@@ -335,12 +336,16 @@ class Supervisor:
         return bool(self.following.belief.resting(since))
 
     def _would_have_moved(self, time: float) -> bool:
-        """Return whether an arm that missed its stop would have been seen to move by now."""
-        reference, until = self.plan.reference, min(time - self._latency, self._leads_until)
-        if time >= min(self._leads_until + self.plan.windows.longest_stop, reference.duration):
+        """Return whether an arm that missed its stop would have been seen elsewhere since the end of that by now."""
+        if self._stop is None:
+            return False
+        plan, belief = self.plan, self.following.belief
+        reference, until = plan.reference, min(time - self._latency, self._leads_until)
+        if time >= min(self._leads_until + plan.windows.longest_stop, reference.duration):
             return True
-        places = reference.evaluate(np.clip(np.linspace(self._first_sent, until, 9), 0.0, reference.duration))[0]
-        return bool(np.ptp(places, axis=0).max() > _MOVES)
+        times = np.linspace(min(self._sent + self._stop.move.duration, until), until, 9)
+        away = reference.evaluate(np.clip(times, 0.0, reference.duration))[0] - belief.motion.position
+        return bool(np.abs(np.where(belief.lying, 0.0, away)).max() > _MOVES)
 
     def _moves_on(self, time: float, speed: Array) -> bool:
         """Return whether the arm, at a speed of its joints, shape (n,), moves otherwise than its stop leads it."""
@@ -394,7 +399,6 @@ class Supervisor:
         if if_kept and plan.breaks:
             return []
         self._stop, self._sent, self._sent_now = plan, time, began
-        self._first_sent = min(self._first_sent, time)
         self._stops.append(plan)
         self.breaks = plan.breaks
         goal = plan.move.goal[None]
@@ -416,8 +420,7 @@ class Supervisor:
             obeys = belief.unseen if self._foreign else belief.lying
             motion = motion.where(~obeys, self._stop.move.at(max(time - age - self._sent, 0.0)))
         # The path was checked: an arm that is a little off it does best to end there too, and goes on much like it.
-        off = following.pushing or self._foreign
-        near = None if off else following.path_place(2.0 * self.config.tracking_tolerance)
+        near = None if following.pushing else following.path_place(2.0 * self.config.tracking_tolerance)
         steps = [part * latency for part in (0.5, 0.0, 1.0)]
         starts = [motion.after(min(age, GOES_ON) + step) for step in steps]
         path = None
@@ -450,14 +453,15 @@ class Supervisor:
         for k in told:  # the last one may have been lost
             starts += leads[k]
         starts += stands  # a controller whose time stands still goes on from there
-        if self._foreign:  # it goes on as whoever else leads it wants
-            turning = replace(motion, acceleration=belief.acceleration)
-            starts += [turning.after(min(age, GOES_ON) + step) for step in steps]
         if self._stop is not None:  # the one before may be on its way
             starts += self._stop.ways(max(time - self._sent, 0.0))
+        likely = len(starts)
+        if self._foreign:  # it may go on as whoever else leads it wants
+            for as_it_went in (motion, replace(motion, acceleration=belief.acceleration)):
+                starts += [as_it_went.after(min(age, GOES_ON) + step) for step in steps]
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
         goal = None if self._stop is None else self._stop.move.goal
-        return plan_stop(starts, self.plan.windows.check, path, back_to, self._shown, self.plan.arm, goal)
+        return plan_stop(starts, self.plan.checks, path, back_to, self._shown, goal, likely)
 
     def _led(self, window: Window, elapsed: Array) -> list[JointMotion]:
         """Return where a message leads at times from the start of the run: along the path, and then to rest."""
