@@ -9,6 +9,7 @@
 
 """From a recording of any kind to a dataset."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,7 @@ from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import AveragedPeriod, channel_names
 from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
 from robotid_ros.signals.repetition import Repetition, own_repetition, repetition
+from robotid_ros.signals.sample_times import sample_times
 from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, TurnUnwrapper, find_spikes
 
 _LATEST = 4e9  # [s]: 64 bits count nanoseconds for 292 years, a damaged line may state any number
@@ -204,6 +206,7 @@ def _screened(
     found = screening_found(screen, late, unwrapper)
     found['unstamped'] += recording.provenance.get('counts', {}).get('unstamped', 0)
     usable = _without_spikes(usable, values, joints, found)
+    recording, step = _retimed(recording, usable, values[usable, : len(joints)], screened, found)
     provenance: dict[str, Any] = {
         'recording': dict(recording.provenance),
         'effort': list(meaning),
@@ -212,7 +215,26 @@ def _screened(
     }
     # Velocities and efforts are not needed any more, and take half of the memory of a long recording.
     recording = replace(recording, velocity=None, acceleration=None, effort=None, current=None)
-    return usable, recording, values, screened, screen.step, provenance
+    return usable, recording, values, screened, step, provenance
+
+
+def _retimed(
+    recording: Recording, usable: IntArray, position: Array, screened: ScreenedChunk, found: dict[str, Any]
+) -> tuple[Recording, float]:
+    """Return a recording whose usable samples have the times at which they were taken, and their distance [s]."""
+    time, steps = recording.time.copy(), {}
+    edges = [0, *np.unique(np.searchsorted(usable, screened.jumps)).tolist(), len(usable)]
+    for start, stop in itertools.pairwise(edges):
+        if stop > start:
+            part = usable[start:stop]
+            time[part], steps[stop - start] = sample_times(recording.time[part], position[start:stop])
+    step = steps[max(steps)]
+    late = recording.time[usable] - time[usable]
+    if late.any():
+        found['late_stamps'] += int((late > 0.5 * step).sum())
+        found['latest_stamp'] = max(found['latest_stamp'], float(late.max()))
+        recording = replace(recording, time=time)
+    return recording, step
 
 
 def _without_spikes(usable: IntArray, values: Array, joints: tuple[str, ...], screening: dict[str, Any]) -> IntArray:

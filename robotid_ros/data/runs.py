@@ -23,6 +23,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel_names
 from robotid_ros.signals.differentiation import choose_harmonics, fit_fourier, noise_of_one_period
 from robotid_ros.signals.filtering import choose_cutoff, guarded_smoothing, settling_samples, zero_phase_low_pass
+from robotid_ros.signals.sample_times import is_even
 
 _LARGEST_SCATTER = 0.2  # of a joint's motion; arms repeat to a thousandth, with a wrong period it is above a half
 MOST_BINS = 50_000  # some hundred bytes each
@@ -214,7 +215,7 @@ def filtered_dataset(
             'they arrived in bursts, or there are pauses; let stamps say when each was measured, and cut pauses out'
         )
     longest = max(_runs(time, breaks, np.inf), key=lambda run: run.stop - run.start)
-    grid, (even_position,) = _even(time[longest], (position[longest],), step)
+    grid, (even_position,) = _resampled(time[longest], (position[longest],), step)
     rate = (len(grid) - 1) / float(grid[-1] - grid[0])  # stamps may be rounded: their median step is not the mean
     bandwidth = choose_cutoff(even_position, rate, margin=7.0)
     cutoff = bandwidth.cutoff if settings.cutoff is None else settings.cutoff
@@ -223,8 +224,10 @@ def filtered_dataset(
             f'cutoff: expected at most {0.5 * rate:.4g} Hz, half the rate of the recording, got {cutoff:g} Hz; a '
             'recording holds nothing faster'
         )
-    runs = _runs(time, breaks, max(1.5 * step, settings.largest_gap / cutoff))
-    evened = [_even(time[run], (position[run], torque[run]), step) for run in runs]
+    # What a cubic misses in a gap grows with how far the motion gets in it, whatever the filter lets through.
+    pace = float(np.median(bandwidth.motion[bandwidth.moving])) if bandwidth.moving.any() else cutoff
+    runs = _runs(time, breaks, max(1.5 * step, settings.largest_gap / pace))
+    evened = [_resampled(time[run], (position[run], torque[run]), step) for run in runs]
     even = EvenRecording(
         joint_names=joints,
         runs=tuple(Run(time=grid, position=values[0], torque=values[1]) for grid, values in evened),
@@ -263,39 +266,11 @@ def _runs(time: Array, breaks: IntArray, largest_gap: float) -> list[slice]:
     return [slice(start, stop) for start, stop in itertools.pairwise(bounds)]
 
 
-def _is_even(time: Array) -> bool:
-    """Return whether stamps are a straight line to within 2 % of their distance."""
-    ideal = np.linspace(time[0], time[-1], len(time))
-    return bool(np.abs(time - ideal).max() < 0.02 * (ideal[1] - ideal[0]))
-
-
-def _even(time: Array, signals: Sequence[Array], step: float) -> tuple[Array, Sequence[Array]]:
-    """Return evenly sampled signals; signals that are sampled evenly are returned as they are.
-
-    Jitter of the stamps may be real, or come from a logger while the robot samples evenly. With the wrong
-    assumption the positions, the first of the signals, are rougher, by which the right one is chosen.
-    """
-    if len(time) < 8 or _is_even(time):
-        return time, signals
-    count = np.maximum(1.0, np.round(np.diff(time) / step))
-    index = np.concatenate([[0.0], np.cumsum(count)])
-    true_step, begin = np.polyfit(index, time, 1)
-    regular = begin + true_step * index
-    right = time
-    if np.abs(time - regular).max() <= 1.5 * step:  # else the stamps are not those of even sampling with jitter
-        rough = [_roughness(_resampled(stamps, signals[:1], true_step)[1][0]) for stamps in (time, regular)]
-        right = regular if rough[1] < 0.9 * rough[0] else time
-    return _resampled(right, signals, true_step)
-
-
-def _roughness(position: Array) -> float:
-    return float(np.median(np.abs(np.diff(position, n=3, axis=0))))
-
-
 def _resampled(time: Array, signals: Sequence[Array], step: float) -> tuple[Array, Sequence[Array]]:
-    count = int((time[-1] - time[0]) / step + 1e-6) + 1
-    if count == len(time) and _is_even(time):
+    """Return evenly sampled signals; those that are sampled evenly, and too few to be, as they are."""
+    if len(time) < 8 or is_even(time):
         return time, signals
+    count = int((time[-1] - time[0]) / step + 1e-6) + 1
     from scipy.interpolate import CubicSpline  # not at the top: see robotid_ros.signals.filtering
 
     grid = time[0] + step * np.arange(count)
