@@ -159,10 +159,25 @@ def test_windows_lead_a_controller_along_the_reference(replacement, lost, trajec
     assert not pending
     expected = plan.reference.evaluate(np.clip(times, 0.0, plan.reference.duration))
     position, velocity, acceleration = (np.array([row[k] for row in followed]) for k in range(3))
-    bridged = 1.0 if replacement == 'immediate' else 100.0  # one quintic over 0.2 s stands for eleven knots
+    bridged = 1.0 if replacement == 'immediate' else 200.0  # one quintic over 0.2 s stands for eleven knots
     np.testing.assert_allclose(position, expected[0], atol=bridged * 1e-6)
     np.testing.assert_allclose(velocity, expected[1], atol=bridged * 1e-4)
     np.testing.assert_allclose(acceleration, expected[2], atol=bridged * 1e-2)
+
+
+@pytest.mark.parametrize('window_time', [2.0, 6.0])
+def test_a_window_comes_while_the_one_before_has_no_knot_for_a_while(trajectory, check, window_time):
+    """A controller that blends makes good by the next knot what each message costs it: 31 times a limit in 20 ms."""
+    settings = replace(RUN, trajectory_replacement='blend', periods=3, window_time=window_time)
+    plan = plan_run(START, trajectory, check, settings)
+    windows = list(plan.windows)
+    for before, after in pairwise(windows):
+        led = np.concatenate([[0.0 if before.stamp is None else before.stamp], before.times])
+        assert led[led > after.due][0] > after.due + 0.1
+        assert (led[led <= after.due] <= after.due - 0.03).all()
+        assert after.stamp > after.due + 0.1
+    for before, _, after in zip(windows, windows[1:], windows[2:], strict=False):
+        assert before.until - after.stamp >= -1e-9  # one may be lost
 
 
 def test_windows_are_short_overlap_and_share_their_knots(windows):

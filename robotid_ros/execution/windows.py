@@ -34,9 +34,14 @@ _SEARCH, _SEARCH_RELATIVE = 0.3, 0.25
 little earlier."""
 _PAST = 0.5
 """How far a window reaches back [s]: a controller that replaces its trajectory at once finds the present inside it."""
-_LEAD, _BRIDGE = 0.1, 0.2
-"""For a controller that goes on along its trajectory until the new start: that lies ahead by the lead, and the first
-knot by the bridge after it, along which the controller takes up the cycle that each replacement costs it [s]."""
+_BRIDGE, _WITHIN = 0.2, 0.05
+"""A controller that goes on along its trajectory until the new start loses a cycle whenever a message comes. It makes
+that good by its next knot, hard where that is near, and a stop that comes meanwhile goes on with that acceleration. So
+the first knot of a window follows its start by the bridge, and the next window comes so far within that [s]."""
+_MOST_BLENDED = 0.3
+"""Longest time from one such window to the next [s]: each start lies about as far ahead."""
+_TAKEN_OVER = 0.1
+"""After which a window is taken over, at the latest [s]."""
 _STOP_TOLERANCE = 2e-3
 
 
@@ -109,7 +114,7 @@ class WindowPlan:
         step = 1.0 / self.knots.rate
         self._durations = stop_durations(reference, check.limits)
         longest = self.longest_stop = self._durations[-1]
-        past = _LEAD if self.knots.blend else _PAST
+        past = _MOST_BLENDED if self.knots.blend else _PAST
         room = (self.knots.points - 2) * step - past - longest
         self._search = max(_SEARCH, _SEARCH_RELATIVE * longest)
         least = self._search + _LEAST_SPAN
@@ -120,7 +125,10 @@ class WindowPlan:
                 f'{longest:.1f} s at the end they need {past + longest + least:.1f} s'
             )
         # two windows later is still before this one's stop: one lost message is without effect
-        self._advance = max(step, float(np.floor(0.5 * (self._span - self._search - _LEAD) / step)) * step)
+        free = self._span - self._search
+        advance = min((free + _WITHIN) / 3.0, _MOST_BLENDED) if self.knots.blend else 0.5 * (free - _TAKEN_OVER)
+        self._advance = max(step, float(np.floor(advance / step)) * step)
+        self._lead = self._advance - _WITHIN
 
     @cached_property
     def count(self) -> int:
@@ -166,10 +174,12 @@ class WindowPlan:
     def _cut(self, k: int, end: float, stop: SlowedDown | None) -> Window:
         """Return the knots of the reference until ``end``, and those of the stop after it."""
         step, due, blend = 1.0 / self.knots.rate, self.due(k), self.knots.blend
-        begin = 0.0 if k == 0 else due + _LEAD + _BRIDGE if blend else max(0.0, due - _PAST)
+        begin = 0.0 if k == 0 else due + self._lead + _BRIDGE if blend else max(0.0, due - _PAST)
         times = step * np.arange(
             int(np.floor(begin * self.knots.rate + 1e-6)), int(np.ceil(end * self.knots.rate - 1e-6))
         )
+        if k == 0 and blend:
+            times = times[(times <= self._lead) | (times >= self._lead + _BRIDGE)]
         parts = [(times, self.reference.evaluate(times))] if len(times) else []
         if stop is None:
             parts.append((np.array([end]), self.reference.evaluate([end])))
@@ -180,7 +190,7 @@ class WindowPlan:
         velocity[-1] = acceleration[-1] = 0.0
         return Window(
             due=due,
-            stamp=min(due + _LEAD, float(parts[0][0][0])) if blend and k else 0.0,
+            stamp=min(due + self._lead, float(parts[0][0][0])) if blend and k else 0.0,
             times=np.concatenate([part[0] for part in parts]),
             position=position,
             velocity=velocity,
