@@ -79,6 +79,22 @@ def test_torques_are_compared_with_the_masses_of_an_arm_as_it_stands() -> None:
     assert not [note for note in result.notes if 'reversed' in note]
 
 
+def test_a_finding_that_the_whole_model_does_not_need_is_dropped(monkeypatch) -> None:
+    """Real arms were refused for a set-up that only the simple friction of the search had shown."""
+    data, turn = recorded(1), np.diag([1.0, 1.0, -1.0, 1.0, 1.0, 1.0])
+    false, decision = find_setup([changed(data, turn, turn)], ARM)
+    assert false.findings
+    monkeypatch.setattr('robotid_ros.identification.steps.find_setup', lambda training, model: (false, decision))
+    wrong, true = identify(data, ARM), identify(changed(data, turn, turn), ARM)
+    assert wrong.setup.findings == ()
+    assert wrong.usable
+    assert not [note for note in wrong.notes if 'set-up' in note]
+    (said,) = [each.chosen for each in wrong.decisions if each.subject == 'set-up']
+    assert said.startswith('as described: ')
+    assert said.endswith(decision.chosen)
+    assert kinds(true.setup) == kinds(false)
+
+
 @pytest.mark.parametrize(('kind', 'position', 'torque'), [('axis', -1, -1), ('position', -1, 1), ('torque', 1, -1)])
 @pytest.mark.parametrize('joint', [1, 2, 3])
 def test_a_reversed_joint_is_found(kind: str, position: int, torque: int, joint: int) -> None:

@@ -101,6 +101,11 @@ class SetUp:
         return not (same and not self.zero.any())
 
     @property
+    def lost(self) -> bool:
+        """Whether something was found that cannot be undone."""
+        return not all(each.undone for each in self.findings)
+
+    @property
     def obstacle(self) -> str:
         """Why no controller may be fed by a model of this recording, with the remedy, or nothing.
 

@@ -59,9 +59,9 @@ def sample_times(stamp: Array, position: Array) -> tuple[Array, float]:
     usual = float(np.median(steps)) if len(steps) else 0.0
     if len(stamp) < _FEWEST or is_even(stamp):
         return stamp, usual
-    best, step, least = stamp, usual, _roughness(stamp, position) + np.log(_SMOOTHER)
-    common = steps[np.abs(steps - usual) < 0.5 * usual]  # without what was lost, or came at once
-    for candidate in (float(common.mean()) if len(common) else usual, float(steps.mean())):
+    step = float(steps.sum() / np.maximum(np.round(steps / usual), 1.0).sum())
+    best, least = stamp, _roughness(stamp, position) + np.log(_SMOOTHER)
+    for candidate in (step, float(steps.mean())):
         time, own = _by_an_even_clock(stamp, candidate)
         rough = _roughness(time, position)
         if rough < least:
