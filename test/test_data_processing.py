@@ -427,7 +427,10 @@ def test_samples_of_an_even_clock_that_were_stamped_on_arrival_are_put_back(stam
     delays = np.linspace(-0.05, 0.05, 401)
     miss = [np.abs(dataset.ddq - harmonics(dataset.time - delay, PERIOD)[2]) for delay in delays]
     assert min(np.quantile(each, 0.9) for each in miss) < 0.03 * np.std(harmonics(dataset.time, PERIOD)[2])
-    assert dataset.provenance['screening']['late_stamps'] > 100
+    found = dataset.provenance['screening']
+    assert found['late_stamps'] > 100
+    assert found['rate'] == pytest.approx(rate, rel=1e-3)
+    assert abs(found['missing'] - (40 if stamped.endswith('lost') else 0)) <= 5  # the last ones are late to the end
 
 
 def test_too_little_data_are_refused():

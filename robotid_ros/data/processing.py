@@ -233,6 +233,10 @@ def _retimed(
     if late.any():
         found['late_stamps'] += int((late > 0.5 * step).sum())
         found['latest_stamp'] = max(found['latest_stamp'], float(late.max()))
+        apart = np.delete(np.diff(time[usable]), np.array(edges[1:-1], dtype=np.int64) - 1)
+        gaps = apart[apart > 1.5 * step]  # by the stamps, every burst had one before it
+        missing = int((np.round(gaps / step) - 1.0).sum())
+        found.update(rate=1.0 / step, gaps=len(gaps), missing=missing, longest_gap=float(gaps.max(initial=0.0)))
         recording = replace(recording, time=time)
     return recording, step
 
