@@ -99,7 +99,8 @@ def read_context(path: str | Path | Bag, topic: str | None = None, joints: Colle
     for part in (DESCRIPTION, *SCHEMAS):
         name = bag.beside(states, part, STRING)
         for message in bag.first(name):
-            topics[part], values[part] = name, _text(message, f'{bag.path}: {name}')
+            with refusing(f'{bag.path}: {name}', DataError):
+                topics[part], values[part] = name, CdrReader(message).string()
             if part in SCHEMAS:
                 values[part] = _content(values[part], SCHEMAS[part], f'{bag.path}: {name}')
     decoder = JointStateDecoder()
@@ -124,13 +125,6 @@ def _of_file(path: Path) -> Context:
     with refusing(str(path), DataError), open(path, encoding='utf-8-sig', errors='replace') as file:
         names = [name.strip() for name in file.readline(_HEADER).split(',')]
     return Context(joints=tuple(name.partition('/')[2] for name in names if name.startswith('position/')))
-
-
-def _text(message: bytes, what: str) -> str:
-    try:
-        return CdrReader(message).string()
-    except ValueError as cause:
-        raise DataError(f'{what} cannot be read: {cause}') from cause
 
 
 def _content(text: str, schema: str, what: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ velocity, acceleration, effort [N m] and current [A]. Columns are found by name,
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,22 +53,16 @@ def read_csv(path: str | Path) -> Recording:
         length, something that is no number, or no sample.
     """
     path = Path(path)
-    layout: dict[str, Sequence[str | None]] = {}
-    unknown: list[str] = []
-
-    def assign(names: tuple[str, ...]) -> Mapping[str, Sequence[str | None]]:
-        layout.update(_layout(names, path))
-        known = {name for columns in layout.values() for name in columns}
-        unknown.extend(name for name in names if name not in known)
-        return layout
-
-    arrays: dict[str, Any] = dict(read_table(path, assign, blank=QUANTITIES).arrays)
+    table = read_table(path, lambda names: _layout(names, path), blank=QUANTITIES)
+    arrays: dict[str, Any] = dict(table.arrays)
+    layout = _layout(table.names, path)
+    known = {name for columns in layout.values() for name in columns}
     joints = tuple(str(name).partition('/')[2] for name in layout['position'])
     provenance: dict[str, Any] = {
         'file': path.name,
         'sha256': file_hash(path),
         'format': 'csv',
-        'ignored_columns': unknown,
+        'ignored_columns': [name for name in table.names if name not in known],
     }
     return Recording(joint_names=joints, time=arrays.pop('time')[:, 0], provenance=provenance, **arrays)
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray, given_away
-from robotid_ros.data.dataset import Dataset, EvenRecording, Run
+from robotid_ros.data.dataset import Dataset, EvenRecording
+from robotid_ros.data.recording import Recording
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel_names
@@ -226,8 +227,9 @@ def filtered_dataset(
     runs = _runs(time, breaks, max(1.5 * step, settings.largest_gap / cutoff))
     evened = [_even(time[run], (position[run], torque[run]), step) for run in runs]
     even = EvenRecording(
-        joint_names=joints,
-        runs=tuple(Run(time=grid, position=values[0], torque=values[1]) for grid, values in evened),
+        runs=tuple(
+            Recording(joint_names=joints, time=grid, position=values[0], effort=values[1]) for grid, values in evened
+        ),
         rate=rate,
         differentiation=settings.differentiation,
         trimmed=settings.trimmed,
