@@ -53,19 +53,25 @@ def frozen_array(
     RobotIdError
         Of the given type, if the shape differs or a value is not finite.
     """
+    short = name.rpartition(': ')[2]
     try:
         array = value if _is_frozen(value) else np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as cause:
-        raise error(f'{name}: expected numbers of shape {_spell(shape)}, got {value!r:.80}') from cause
+        raise error(
+            f'{name}: expected numbers of shape {_spell(shape)}, got {value!r:.80}', name=short, expected=shape
+        ) from cause
     fits = array.ndim == len(shape) and all(
         want is None or want == have for want, have in zip(shape, array.shape, strict=True)
     )
     if not fits:
-        raise error(f'{name}: expected shape {_spell(shape)}, got {array.shape}')
+        raise error(
+            f'{name}: expected shape {_spell(shape)}, got {array.shape}', name=short, expected=shape, found=array.shape
+        )
     if finite and array.size and not (array.max() < LARGEST and array.min() > -LARGEST):
         where = tuple(int(k) for k in np.argwhere(~(np.abs(array) < LARGEST))[0])
         squares = ' whose squares are, too' if np.isfinite(array[where]) else ''
-        raise error(f'{name}: expected finite numbers{squares}, got {array[where]} at index {where}')
+        message = f'{name}: expected finite numbers{squares}, got {array[where]} at index {where}'
+        raise error(message, name=short, found=float(array[where]))
     array.flags.writeable = False
     return array
 
@@ -98,7 +104,8 @@ def require_names(
     index = {name: k for k, name in enumerate(available)}
     for name in wanted:
         if name not in index:
-            raise error(f"{what} '{name}' is not in {where}; it has: {', '.join(available) or 'none'}")
+            have = ', '.join(available) or 'none'
+            raise error(f"{what} '{name}' is not in {where}; it has: {have}", name=name, expected=tuple(available))
     return [index[name] for name in wanted]
 
 

@@ -211,7 +211,7 @@ def read_points(
             raise CalibrationError(f"{what} unit: expected one of {', '.join(units)}, got '{unit}'")
 
     what = f"points file '{path}'"
-    with refusing(what, CalibrationError):
+    with refusing(what, CalibrationError, file=str(path)):
         table = read_table(
             path,
             lambda names: _layout(names, what),
@@ -296,7 +296,7 @@ def read_joints(path: str | Path, joint_names: Sequence[str]) -> Array:
     Raises a CalibrationError if the file cannot be read, a joint has no column, or a cell is not a finite number.
     """
     what = f"joints file '{path}'"
-    with refusing(what, CalibrationError):
+    with refusing(what, CalibrationError, file=str(path)):
         columns = [_JOINT + name for name in joint_names]
         return read_table(path, {'joints': columns}, what=what, error=CalibrationError).arrays['joints']
 

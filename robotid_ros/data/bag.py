@@ -177,14 +177,26 @@ class Bag:
         names = self.of_type(kind.replace('/msg/', '/'))
         if not names:
             cut = '' if self.complete else '; it has no end, and what is whole holds none'
-            raise DataError(f'{self.path}: expected a topic of {kind}, the bag has none{cut}{remedy}')
+            raise DataError(
+                f'{self.path}: expected a topic of {kind}, the bag has none{cut}{remedy}',
+                expected=kind,
+                found=tuple(self.topics),
+            )
         if topic is None:
             short = self._with_most_joints(names, joints) if kind == JOINT_STATE and len(names) > 1 else names
             if len(short) != 1:
-                raise DataError(f'{self.path}: say which topic to read; {kind} is on: {_listed(names)}')
+                raise DataError(
+                    f'{self.path}: say which topic to read; {kind} is on: {_listed(names)}',
+                    expected=kind,
+                    found=tuple(names),
+                )
             topic = short[0]
         if topic not in names:
-            raise DataError(f"{self.path}: topic '{topic}' has no {kind}; there are: {_listed(names)}")
+            raise DataError(
+                f"{self.path}: topic '{topic}' has no {kind}; there are: {_listed(names)}",
+                name=topic,
+                expected=tuple(names),
+            )
         return topic
 
     def _with_most_joints(self, topics: Sequence[str], joints: Collection[str]) -> list[str]:
@@ -321,7 +333,10 @@ def read_bag(path: str | Path | Bag, topic: str | None = None, joints: Sequence[
         raise DataError(f'{bag.path}: no message of topic {chosen} could be read as {JOINT_STATE}')
     if not count:
         have = _listed(sorted({name for layout in decoder.layouts for name in layout.names}))
-        raise DataError(f'{bag.path}: no message has all of the joints {_listed(decoder.joints)}; there are: {have}')
+        raise DataError(
+            f'{bag.path}: no message has all of the joints {_listed(decoder.joints)}; there are: {have}',
+            expected=decoder.joints,
+        )
     for column in columns.values():
         column.resize((count, *column.shape[1:]), refcheck=False)
     stamps, arrival = columns['stamp'], columns['arrival']

@@ -122,7 +122,7 @@ def _of_file(path: Path) -> Context:
         return Context(**stored_context(path))
     if path.suffix not in ('.csv', '.txt') or not path.is_file():
         return Context()
-    with refusing(str(path), DataError), open(path, encoding='utf-8-sig', errors='replace') as file:
+    with refusing(str(path), DataError, file=str(path)), open(path, encoding='utf-8-sig', errors='replace') as file:
         names = [name.strip() for name in file.readline(_HEADER).split(',')]
     return Context(joints=tuple(name.partition('/')[2] for name in names if name.startswith('position/')))
 
@@ -136,5 +136,10 @@ def _content(text: str, schema: str, what: str) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get('schema') != schema:
         return {}
     if content.get('version') != VERSION:
-        raise DataError(f'{what}: expected version {VERSION} of {schema}, got {content.get("version")!r:.20}')
+        raise DataError(
+            f'{what}: expected version {VERSION} of {schema}, got {content.get("version")!r:.20}',
+            name=schema,
+            expected=VERSION,
+            found=content.get('version'),
+        )
     return {key: value for key, value in content.items() if key not in ('schema', 'version', 'robotid_ros')}

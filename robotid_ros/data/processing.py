@@ -162,7 +162,7 @@ def read_strokes(
     try:
         strokes = cut_strokes(recording.joint_names, recording.time[usable], values[usable, :n], values[usable, n:])
     except DataError as cause:
-        raise DataError(f'{path}: {cause}') from cause
+        raise cause.within(str(path), file=str(path)) from cause
     return replace(strokes, provenance=provenance)
 
 
@@ -195,7 +195,9 @@ def _screened(
     if len(usable) < 32:
         raise DataError(
             f'expected at least 32 usable samples, got {len(usable)} of {len(recording)} '
-            f'({counts.not_a_number} not finite, {counts.repeated} repeated, {counts.backward} backward)'
+            f'({counts.not_a_number} not finite, {counts.repeated} repeated, {counts.backward} backward)',
+            expected=32,
+            found=len(usable),
         )
     unwrapper = TurnUnwrapper()
     for start in range(0, len(usable), _AT_ONCE):
@@ -235,7 +237,9 @@ def _require_seconds(time: Array) -> None:
         unit = 'milliseconds' if usual < 1e3 * _SLOWEST else 'microseconds or nanoseconds'
         raise DataError(
             f'expected times in seconds, got samples {usual:.4g} s apart, {1.0 / usual:.3g} Hz, where at least '
-            f'{1.0 / _SLOWEST:g} Hz are needed; are the times in {unit}?'
+            f'{1.0 / _SLOWEST:g} Hz are needed; are the times in {unit}?',
+            expected=_SLOWEST,
+            found=usual,
         )
 
 

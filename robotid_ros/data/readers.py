@@ -83,7 +83,9 @@ def _layout(names: tuple[str, ...], path: Path) -> dict[str, Sequence[str | None
     joints = [name.partition('/')[2] for name in names if name.startswith('position/') and name != 'position/']
     found = ', '.join(names)[:200]
     if 'time' not in have:
-        raise DataError(f"{path}: expected a column 'time' [s] in the first line; it has: {found}")
+        raise DataError(
+            f"{path}: expected a column 'time' [s] in the first line; it has: {found}", name='time', found=names
+        )
     if not joints:
         raise DataError(f"{path}: expected columns 'position/<joint>' [rad]; it has: {found}")
     layout: dict[str, Sequence[str | None]] = {'time': ('time',)}
@@ -95,7 +97,9 @@ def _layout(names: tuple[str, ...], path: Path) -> dict[str, Sequence[str | None
     for name in names:
         quantity, _, joint = name.partition('/')
         if joint and quantity in QUANTITIES and name not in expected:
-            raise DataError(f"{path}: column '{name}' has no 'position/{joint}' beside it")
+            raise DataError(
+                f"{path}: column '{name}' has no 'position/{joint}' beside it", name=name, expected=f'position/{joint}'
+            )
     return layout
 
 
@@ -129,7 +133,8 @@ def read_recording(path: str | Path | Bag, topic: str | None = None, joints: Seq
     >>> recording.joint_names, recording.rate  # doctest: +SKIP
     (('shoulder', 'elbow'), 1000.0)
     """
-    with refusing(str(path.path if isinstance(path, Bag) else path), DataError):
+    name = str(path.path if isinstance(path, Bag) else path)
+    with refusing(name, DataError, file=name):
         path = opened(path)
         if isinstance(path, Bag):
             context = read_context(path, topic, joints or ())
@@ -137,7 +142,7 @@ def read_recording(path: str | Path | Bag, topic: str | None = None, joints: Seq
         if not path.exists():
             raise DataError(f'{path} does not exist')
         if topic is not None:
-            raise DataError(f"{path} has no topics; leave the topic '{topic}' out")
+            raise DataError(f"{path} has no topics; leave the topic '{topic}' out", name=topic)
         if path.suffix == '.npz':
             recording = load_recording(path)
             source = {'file': path.name, 'sha256': file_hash(path), 'origin': dict(recording.provenance)}
@@ -155,7 +160,7 @@ def recordings_in(folder: Path) -> list[Path]:
     """Return the recordings below a folder, at any depth; none where it is a bag itself, or no folder."""
     if not folder.is_dir() or is_bag_folder(folder):
         return []
-    with refusing(f"folder '{folder}'", DataError):
+    with refusing(f"folder '{folder}'", DataError, file=str(folder)):
         found = sorted(below(folder, {folder.resolve()}))
     if not found:
         raise DataError(f"'{folder}' holds no recordings; expected {', '.join(SUFFIXES)} files, or bags")

@@ -51,7 +51,9 @@ def period_average(
     """
     bins = min(round(period / step), MOST_BINS) if step > 0.0 else 0
     if bins < 16:
-        raise NoUsablePeriodError(f'averaging: expected at least 16 samples per period of {period:g} s, got {bins}')
+        raise NoUsablePeriodError(
+            f'averaging: expected at least 16 samples per period of {period:g} s, got {bins}', expected=16, found=bins
+        )
     return PeriodAverage(
         period=period,
         bins=bins,
@@ -149,7 +151,9 @@ def _require_repeating(average: AveragedPeriod, joints: tuple[str, ...]) -> None
         if scatter > _LARGEST_SCATTER * max(motion, 1e-3):
             raise NoUsablePeriodError(
                 f"the motion does not repeat every {average.period:g} s: joint '{joint}' is elsewhere by {scatter:.3g} "
-                f'(rms) from period to period, and moves by {motion:.3g}'
+                f'(rms) from period to period, and moves by {motion:.3g}',
+                name=joint,
+                found=scatter,
             )
 
 
@@ -222,7 +226,10 @@ def filtered_dataset(
     if cutoff > 0.5 * rate:
         raise DataError(
             f'cutoff: expected at most {0.5 * rate:.4g} Hz, half the rate of the recording, got {cutoff:g} Hz; a '
-            'recording holds nothing faster'
+            'recording holds nothing faster',
+            name='cutoff',
+            expected=0.5 * rate,
+            found=cutoff,
         )
     runs = _runs(time, breaks, max(1.5 * step, settings.largest_gap / cutoff))
     evened = [_even(time[run], (position[run], torque[run]), step) for run in runs]

@@ -114,12 +114,18 @@ def torque_factors(joints: tuple[str, ...], settings: ProcessingSettings, curren
             raise DataError(
                 f"joint '{joint}': its torque comes from a motor current, which needs a torque constant [N m/A]; "
                 f'the configuration has them for: {known}; give torque_constants and gear_ratios in a robot '
-                'configuration'
+                'configuration',
+                name=joint,
+                expected=tuple(settings.torque_constants),
             )
         if is_current:
             factors[k] = settings.torque_constants[joint] * settings.gear_ratios.get(joint, 1.0)
         if factors[k] == 0.0 or not np.isfinite(factors[k]):
-            raise DataError(f"joint '{joint}': expected a finite torque constant other than 0, got {factors[k]}")
+            raise DataError(
+                f"joint '{joint}': expected a finite torque constant other than 0, got {factors[k]}",
+                name=joint,
+                found=float(factors[k]),
+            )
     return factors
 
 
@@ -153,7 +159,9 @@ def measured_torque(recording: Recording, settings: ProcessingSettings) -> tuple
             meanings.append(meaning)
         else:
             raise DataError(
-                f"joint '{joint}' has neither effort nor current in this recording; an identification needs one of them"
+                f"joint '{joint}' has neither effort nor current in this recording; "
+                'an identification needs one of them',
+                name=joint,
             )
     factors = torque_factors(joints, settings, tuple(meaning == 'current' for meaning in meanings))
     return np.stack(columns, axis=1) * factors, tuple(meanings)

@@ -59,7 +59,7 @@ def load_recording(path: str | Path) -> Recording:
     DataError
         If the file is missing, damaged or something else.
     """
-    with refusing(str(path), DataError):
+    with refusing(str(path), DataError, file=str(path)):
         return _built(Recording, *_load(path, Recording))
 
 
@@ -71,7 +71,7 @@ def load_dataset(path: str | Path) -> Dataset:
     DataError
         If the file is missing, damaged or something else.
     """
-    with refusing(f'{path}: this dataset', DataError):
+    with refusing(f'{path}: this dataset', DataError, file=str(path)):
         header, arrays = _load(path, Dataset)
         if header['unfiltered'] is not None:
             edges = np.cumsum([0, *arrays.pop('run_length').tolist()])
@@ -84,7 +84,7 @@ def load_dataset(path: str | Path) -> Dataset:
 
 def stored_context(path: str | Path) -> dict[str, Any]:
     """Return what an npz file keeps of the context of its recording, and its joints."""
-    with refusing(str(path), DataError), _opened(path) as archive:
+    with refusing(str(path), DataError, file=str(path)), _opened(path) as archive:
         header = json.loads(str(archive['header']))
         return {**_context(header), 'joints': tuple(map(str, header.get('joint_names', ())))}
 
@@ -137,7 +137,7 @@ def _load(path: str | Path, kind: type) -> tuple[dict[str, Any], dict[str, Any]]
         raise DataError(f'{path}: expected an npz file of this package, got something else or a damaged one') from cause
     found = header.get('kind') if isinstance(header, dict) else None
     if found != KINDS[kind]:
-        raise DataError(f'{path}: expected a {KINDS[kind]!r}, got a {found!r:.60}')
+        raise DataError(f'{path}: expected a {KINDS[kind]!r}, got a {found!r:.60}', expected=KINDS[kind], found=found)
     return header, arrays
 
 

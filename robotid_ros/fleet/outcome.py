@@ -195,10 +195,10 @@ def entries_of(path: str | Path, *, leave_out: Path | None = None) -> tuple[Entr
     """
     path = Path(path).absolute()  # workers of a cluster are started in folders of their own
     if path.is_dir() and not (path / METADATA).is_file():
-        with refusing(f"folder '{path}'", DataError):
+        with refusing(f"folder '{path}'", DataError, file=str(path)):
             found = list(_in_folder(path, leave_out))
     elif path.is_file():
-        with refusing(f"list of recordings '{path}'", DataError):
+        with refusing(f"list of recordings '{path}'", DataError, file=str(path)):
             found = list(_in_list(path))
     else:
         raise DataError(f"'{path}': expected a folder with recordings, or a list of them (CSV)")

@@ -196,7 +196,7 @@ def read_measurement(path: str | Path, joint_names: tuple[str, ...]) -> Floating
     source = Path(path).expanduser()
     if source.is_dir() or source.suffix in ('.mcap', '.db3', '.yaml'):
         return read_floating_bag(source, joint_names)
-    with refusing(f"measurement '{path}'", DataError):
+    with refusing(f"measurement '{path}'", DataError, file=str(path)):
         arrays = dict(read_table(source, layout, what=f"measurement '{path}'").arrays)
         provenance = {'file': source.name, 'sha256': file_hash(source)}
         return FloatingMeasurement(

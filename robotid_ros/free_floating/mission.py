@@ -109,7 +109,7 @@ def read_mission(path: str | Path | None = None) -> Mission:
     name = str(path or EXAMPLE)
     file = packaged_folder() / EXAMPLE if name == EXAMPLE and not Path(name).is_file() else Path(name).expanduser()
     content = read_yaml(file, 'mission file', ModelError)
-    with refusing(f"mission file '{name}'", ModelError):
+    with refusing(f"mission file '{name}'", ModelError, file=str(file)):
         return _checked(content, name, file.parent)
 
 

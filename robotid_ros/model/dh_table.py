@@ -228,7 +228,7 @@ def read_dh_file(path: str | Path) -> DHTable:
         If the file is absent, is not YAML, or a key or value is not what was expected.
     """
     content = read_yaml(path, 'DH file', ModelError)
-    with refusing(f"DH file '{path}'", ModelError):
+    with refusing(f"DH file '{path}'", ModelError, file=str(path)):
         return _table(content, f"DH file '{path}'")
 
 
@@ -238,7 +238,12 @@ def _table(content: Any, where: str) -> DHTable:
     _require_keys(content, _TOP_KEYS, where)
     convention = content.get('convention')
     if convention not in ('standard', 'modified'):
-        raise ModelError(f"{where}: 'convention' must be 'standard' or 'modified'; it is {convention!r}")
+        raise ModelError(
+            f"{where}: 'convention' must be 'standard' or 'modified'; it is {convention!r}",
+            name='convention',
+            expected=('standard', 'modified'),
+            found=convention,
+        )
     length = _unit(content, 'length_unit', _LENGTHS, 'm', where)
     angle = _unit(content, 'angle_unit', _ANGLES, 'rad', where)
     joints = content.get('joints')
@@ -265,22 +270,31 @@ def _row(row: Mapping[str, Any], k: int, length: float, angle: float, where: str
     _require_keys(row, _JOINT_KEYS, owner)
     kind = row.get('type', 'revolute')
     if kind not in ('revolute', 'prismatic'):
-        raise ModelError(f"{owner}: 'type' must be 'revolute' or 'prismatic'; it is {kind!r}")
+        raise ModelError(
+            f"{owner}: 'type' must be 'revolute' or 'prismatic'; it is {kind!r}",
+            name='type',
+            expected=('revolute', 'prismatic'),
+            found=kind,
+        )
     for key in _COLUMNS:
         if key not in row:
-            raise ModelError(f"{owner}: '{key}' is missing; a row holds theta, d, a and alpha")
+            raise ModelError(f"{owner}: '{key}' is missing; a row holds theta, d, a and alpha", name=key)
     values = {key: _number(row, key, 0.0, owner) for key in (*_COLUMNS, 'beta')}
     for key in ('theta', 'alpha', 'beta'):
         values[key] *= angle
         if abs(values[key]) > 2.01 * np.pi:
             raise ModelError(
-                f"{owner}: {key} = {row[key]} rad is more than a turn; if it is in degrees, say 'angle_unit: deg'"
+                f"{owner}: {key} = {row[key]} rad is more than a turn; if it is in degrees, say 'angle_unit: deg'",
+                name=key,
+                found=row[key],
             )
     for key in ('d', 'a'):
         values[key] *= length
         if abs(values[key]) > _LONGEST:
             raise ModelError(
-                f"{owner}: {key} = {row[key]} m is longer than any arm; if it is in millimetres, say 'length_unit: mm'"
+                f"{owner}: {key} = {row[key]} m is longer than any arm; if it is in millimetres, say 'length_unit: mm'",
+                name=key,
+                found=row[key],
             )
     joint_unit = angle if kind == 'revolute' else length
     return {
@@ -302,18 +316,23 @@ def _number(row: Mapping[str, Any], key: str, default: float, owner: str) -> flo
     except (TypeError, ValueError):
         number = np.nan
     if not np.isfinite(number):
-        raise ModelError(f"{owner}: '{key}' must be a finite number; it is {value!r}")
+        raise ModelError(f"{owner}: '{key}' must be a finite number; it is {value!r}", name=key, found=value)
     return number
 
 
 def _unit(content: Mapping[str, Any], key: str, units: Mapping[str, float], default: str, where: str) -> float:
     unit = content.get(key, default)
     if unit not in units:
-        raise ModelError(f"{where}: '{key}' must be one of {', '.join(units)}; it is {unit!r}")
+        raise ModelError(
+            f"{where}: '{key}' must be one of {', '.join(units)}; it is {unit!r}",
+            name=key,
+            expected=tuple(units),
+            found=unit,
+        )
     return units[unit]
 
 
 def _require_keys(content: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     for key in content:
         if key not in known:
-            raise ModelError(f"{where}: unknown key '{key}'; known are: {', '.join(known)}")
+            raise ModelError(f"{where}: unknown key '{key}'; known are: {', '.join(known)}", name=key, expected=known)

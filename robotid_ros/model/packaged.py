@@ -35,7 +35,9 @@ def arm_file(robot: str | Path) -> Path:
     if name in packaged_arms():
         return packaged_folder() / f'{name}.urdf'
     raise ModelError(
-        f"robot '{robot}': no such file, and no packaged arm of that name; packaged are: {', '.join(packaged_arms())}"
+        f"robot '{robot}': no such file, and no packaged arm of that name; packaged are: {', '.join(packaged_arms())}",
+        name=str(robot),
+        expected=packaged_arms(),
     )
 
 

@@ -85,7 +85,11 @@ def _chain(tree: UrdfTree, base: str | None, tip: str | None, wanted: Set[str]) 
     """Return the joints from base to tip, fixed ones included; without a tip, along the joints that are wanted."""
     for role, link in (('base', base), ('tip', tip)):
         if link is not None and link not in tree.inertials:
-            raise ModelError(f"{role} link '{link}' is not in the URDF; it has: {', '.join(tree.inertials)}")
+            raise ModelError(
+                f"{role} link '{link}' is not in the URDF; it has: {', '.join(tree.inertials)}",
+                name=link,
+                expected=tuple(tree.inertials),
+            )
     start = base or tree.root
     if tip is None:
         return _chain_to_branching(tree, start, wanted)
@@ -94,7 +98,7 @@ def _chain(tree: UrdfTree, base: str | None, tip: str | None, wanted: Set[str]) 
     link = tip
     while link != start:
         if link not in parent_joint:
-            raise ModelError(f"tip link '{tip}' is not below base link '{start}'")
+            raise ModelError(f"tip link '{tip}' is not below base link '{start}'", name=tip, expected=start)
         chain.append(parent_joint[link])
         link = parent_joint[link].parent
     return chain[::-1]
@@ -130,7 +134,9 @@ def _chain_to_branching(tree: UrdfTree, start: str, wanted: Set[str], count: int
                 arms = [[each, *_chain_to_branching(tree, each.child, wanted, count + 1)] for each in equal]
                 ends = [next(each.child for each in reversed(arm) if each.kind in MOVING) for arm in arms]
                 raise SeveralArmsError(
-                    f"several parts move below link '{link}'; name the tip link of one, such as {', '.join(ends[:20])}"
+                    f"several parts move below link '{link}'; name the tip link of one, such as {', '.join(ends[:20])}",
+                    name=link,
+                    expected=tuple(ends),
                 )
             if len(equal) > 1 or longest < count:
                 break
@@ -155,27 +161,37 @@ def _moving_joints(tree: UrdfTree, chain: list[UrdfJoint], wanted: Sequence[str]
         if joint.kind in ('floating', 'planar'):
             raise ModelError(
                 f"joint '{joint.name}' is {joint.kind}; a serial arm has revolute and prismatic joints only: "
-                'choose a base link below it'
+                'choose a base link below it',
+                name=joint.name,
+                found=joint.kind,
             )
     moving = [joint for joint in chain if joint.kind in MOVING]
     if not moving:
         raise ModelError('the chain from base to tip has no moving joint')
     if isinstance(wanted, str):
-        raise ModelError(f"joints: expected a list of names, got '{wanted}'; give ['{wanted}']")
+        raise ModelError(
+            f"joints: expected a list of names, got '{wanted}'; give ['{wanted}']", name='joints', found=wanted
+        )
     if wanted is not None:
         names = [joint.name for joint in moving]
         for name in wanted:
             if name not in names:
                 where = 'the chain' if name in tree.joints else 'the URDF'
-                raise ModelError(f"joint '{name}' is not in {where}; it has: {', '.join(names)}")
+                raise ModelError(
+                    f"joint '{name}' is not in {where}; it has: {', '.join(names)}", name=name, expected=tuple(names)
+                )
         moving = [joint for joint in moving if joint.name in set(wanted)]
         if not moving:
-            raise ModelError(f'expected at least one joint to identify; the chain has: {", ".join(names)}')
+            raise ModelError(
+                f'expected at least one joint to identify; the chain has: {", ".join(names)}', expected=tuple(names)
+            )
     for joint in moving:
         if joint.mimics is not None:
             raise ModelError(
                 f"joint '{joint.name}' mimics '{joint.mimics}'; a serial arm cannot have a dependent joint: "
-                'choose a tip before it, or name the joints to keep'
+                'choose a tip before it, or name the joints to keep',
+                name=joint.name,
+                found=joint.mimics,
             )
     return moving
 

@@ -56,8 +56,10 @@ class _Splicer:
         for element in self.root.children:
             if element.tag == tag and element.name == name:
                 return element
-        names = ', '.join(e.name for e in self.root.children if e.tag == tag)
-        raise ModelError(f"{tag} '{name}' is not in the URDF; it has: {names or 'none'}")
+        names = [each.name for each in self.root.children if each.tag == tag]
+        raise ModelError(
+            f"{tag} '{name}' is not in the URDF; it has: {', '.join(names) or 'none'}", name=name, expected=tuple(names)
+        )
 
     def set_attributes(self, element: _Element, values: Mapping[str, str]) -> None:
         tag_text = self.data[element.start : element.open_end]

@@ -104,11 +104,15 @@ class JointFriction:
             lowest = value.min(initial=np.inf)
             signed = name in ('offset', 'arctan_gain')
             if (name == 'stribeck_velocity' and lowest <= 0.0) or (not signed and lowest < 0.0):
-                raise ModelError(f'friction: expected {name} to be positive, got {lowest:g}')
+                raise ModelError(f'friction: expected {name} to be positive, got {lowest:g}', name=name, found=lowest)
             object.__setattr__(self, name, value)
         level = (self.coulomb + self.arctan_gain * np.pi / 2.0).min(initial=np.inf)
         if level < 0.0:
-            raise ModelError(f'friction: expected coulomb + arctan_gain pi/2 not to be negative, got {level:g}')
+            raise ModelError(
+                f'friction: expected coulomb + arctan_gain pi/2 not to be negative, got {level:g}',
+                name='coulomb',
+                found=float(level),
+            )
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -228,10 +232,16 @@ class Drive:
         for name in ('load_friction', 'ripple', 'compliance'):
             value = frozen_array(getattr(self, name), f'drive: {name}', (n,), ModelError)
             if (value < 0.0).any():
-                raise ModelError(f'drive: expected {name} not to be negative, got {value.min():g}')
+                raise ModelError(
+                    f'drive: expected {name} not to be negative, got {value.min():g}',
+                    name=name,
+                    found=float(value.min()),
+                )
             object.__setattr__(self, name, value)
         if not 0.0 <= self.delay < np.inf:
-            raise ModelError(f'drive: expected a delay of at least 0 s, got {self.delay:g}')
+            raise ModelError(
+                f'drive: expected a delay of at least 0 s, got {self.delay:g}', name='delay', found=self.delay
+            )
 
     @classmethod
     def ideal(cls, count: int) -> 'Drive':
@@ -281,13 +291,13 @@ class ArmTruth:
         for name, pi in zip(self.model.link_names, self.model.inertial, strict=True):
             reason = physical_violation(pi)
             if reason is not None:
-                raise ModelError(f"link '{name}' cannot be simulated: {reason}")
+                raise ModelError(f"link '{name}' cannot be simulated: {reason}", name=name)
         for name, count in (('friction', len(self.friction.coulomb)), ('drive', len(self.drive.ripple))):
             if count != n:
-                raise ModelError(f'{name}: expected {n} joints, got {count}')
+                raise ModelError(f'{name}: expected {n} joints, got {count}', name=name, expected=n, found=count)
         constant = frozen_array(self.torque_constant, 'torque_constant', (n,), ModelError)
         if (constant == 0.0).any():
-            raise ModelError('torque_constant: expected numbers other than 0, got 0')
+            raise ModelError('torque_constant: expected numbers other than 0, got 0', name='torque_constant', found=0.0)
         object.__setattr__(self, 'torque_constant', constant)
 
     @property
@@ -394,7 +404,12 @@ def perturb(
         ('geometry_error', geometry_error, 0.1),
     ):
         if not 0.0 <= value <= upper:
-            raise ModelError(f'{name}: expected a number from 0 to {upper:g}, got {value:g}')
+            raise ModelError(
+                f'{name}: expected a number from 0 to {upper:g}, got {value:g}',
+                name=name,
+                expected=(0.0, upper),
+                found=value,
+            )
     start = nominal_truth(model, friction=friction, torque_constant=torque_constant)
     n = model.n
 
@@ -477,11 +492,13 @@ def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
         If the file is absent or is not a truth file of an arm with these joints and links.
     """
     document = read_yaml(path, 'truth file', DataError)
-    with refusing(f"'{path}' is not a truth file of this package, or", DataError):
+    with refusing(f"'{path}' is not a truth file of this package, or", DataError, file=str(path)):
         if tuple(document['joints']) != model.joint_names:
             raise DataError(
                 f"truth file '{path}' is of the joints {', '.join(document['joints'])}; "
-                f'the arm has: {", ".join(model.joint_names)}'
+                f'the arm has: {", ".join(model.joint_names)}',
+                expected=model.joint_names,
+                found=tuple(document['joints']),
             )
 
         def per_joint(key: str) -> Array:

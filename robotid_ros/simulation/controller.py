@@ -373,7 +373,11 @@ class GoalTolerances:
         for kind, requests in (('path', path), ('goal', goal)):
             for request in requests:
                 if request.name not in joint_names:
-                    raise DataError(f"{kind}_tolerance: joint '{request.name}' is not one of {', '.join(joint_names)}")
+                    raise DataError(
+                        f"{kind}_tolerance: joint '{request.name}' is not one of {', '.join(joint_names)}",
+                        name=request.name,
+                        expected=tuple(joint_names),
+                    )
                 k = list(joint_names).index(request.name)
                 for part in ('position', 'velocity'):
                     column = columns[f'{kind}_{part}']
@@ -419,7 +423,9 @@ def _resolved(own: float, requested: float, what: str) -> float:
         return 0.0
     if requested == 0.0:
         return own
-    raise DataError(f"{what}: expected a positive number, 0 (the controller's own) or -1 (none), got {requested:g}")
+    raise DataError(
+        f"{what}: expected a positive number, 0 (the controller's own) or -1 (none), got {requested:g}", found=requested
+    )
 
 
 class SimulatedController:

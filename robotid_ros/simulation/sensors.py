@@ -99,9 +99,13 @@ class Sensors:
             value = frozen_array(getattr(self, name), name, (n,), ModelError)
             if name == 'drive_gain':
                 if (value == 0.0).any():
-                    raise ModelError('drive_gain: expected numbers other than zero, got 0')
+                    raise ModelError(
+                        'drive_gain: expected numbers other than zero, got 0', name='drive_gain', found=0.0
+                    )
             elif (value < 0.0).any():
-                raise ModelError(f'{name}: expected numbers of at least 0, got {value.min():g}')
+                raise ModelError(
+                    f'{name}: expected numbers of at least 0, got {value.min():g}', name=name, found=float(value.min())
+                )
             object.__setattr__(self, name, value)
 
     @classmethod
