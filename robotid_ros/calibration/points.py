@@ -83,7 +83,9 @@ class MeasuredPoints:
         for name in ('sets', 'points'):
             labels = getattr(self, name) or ('',) * count
             if len(labels) != count:
-                raise CalibrationError(f'{name}: expected {count} labels, got {len(labels)}')
+                raise CalibrationError(
+                    f'{name}: expected {count} labels, got {len(labels)}', name=name, expected=count, found=len(labels)
+                )
             object.__setattr__(self, name, tuple(str(label) for label in labels))
         if self.orientation is not None:
             object.__setattr__(self, 'orientation', _unit_quaternions(self.orientation, count))
@@ -91,7 +93,11 @@ class MeasuredPoints:
         for name in ('std', 'angle_std'):
             value = getattr(self, name)
             if value is not None and (value <= 0.0).any():
-                raise CalibrationError(f'{name}: expected positive standard deviations, got {value.min():g}')
+                raise CalibrationError(
+                    f'{name}: expected positive standard deviations, got {value.min():g}',
+                    name=name,
+                    found=float(value.min()),
+                )
         if self.orientation is not None and (self.std is None) != (self.angle_std is None):
             raise CalibrationError(
                 'measured poses need both standard deviations, of positions and of orientations, or neither; '
@@ -138,7 +144,7 @@ class MeasuredPoints:
             if all(value is not None for value in values):
                 arrays[name] = np.concatenate(values)
             elif any(value is not None for value in values):
-                raise CalibrationError(f'{name}: expected it for all measurements or for none')
+                raise CalibrationError(f'{name}: expected it for all measurements or for none', name=name)
         return MeasuredPoints(
             joint_names=first.joint_names,
             **arrays,
@@ -158,7 +164,9 @@ class MeasuredPoints:
         for name in self.joint_names:
             if name not in joints:
                 raise CalibrationError(
-                    f"joint '{name}' of the points file is not in the robot; it has: {', '.join(joints)}"
+                    f"joint '{name}' of the points file is not in the robot; it has: {', '.join(joints)}",
+                    name=name,
+                    expected=tuple(joints),
                 )
         return replace(self, joint_names=tuple(joints), q=self.q[:, index])
 
@@ -169,13 +177,19 @@ def _unit_quaternions(value: Array, count: int) -> Array:
     partly = missing & ~np.isnan(quaternions).all(axis=1)
     if partly.any() or np.isinf(quaternions).any():
         row = int(np.argmax(partly | np.isinf(quaternions).any(axis=1)))
-        raise CalibrationError(f'measured orientations: row {row + 1} is not a quaternion: {quaternions[row].tolist()}')
+        raise CalibrationError(
+            f'measured orientations: row {row + 1} is not a quaternion: {quaternions[row].tolist()}',
+            name='orientations',
+        )
     length = np.linalg.norm(quaternions, axis=1)
     wrong = ~missing & (np.abs(length - 1.0) > 0.01)
     if wrong.any():
         row = int(np.argmax(wrong))
         raise CalibrationError(
-            f'measured orientations: expected unit quaternions (w, x, y, z); row {row + 1} has length {length[row]:.4g}'
+            f'measured orientations: expected unit quaternions (w, x, y, z); row {row + 1} has length '
+            f'{length[row]:.4g}',
+            name='orientations',
+            found=float(length[row]),
         )
     quaternions /= np.where(missing, 1.0, length)[:, None]
     quaternions.flags.writeable = False
@@ -208,7 +222,12 @@ def read_points(
     """
     for unit, units, what in ((length_unit, LENGTH_UNITS, 'length'), (angle_unit, ANGLE_UNITS, 'angle')):
         if unit not in units:
-            raise CalibrationError(f"{what} unit: expected one of {', '.join(units)}, got '{unit}'")
+            raise CalibrationError(
+                f"{what} unit: expected one of {', '.join(units)}, got '{unit}'",
+                name=f'{what} unit',
+                expected=tuple(units),
+                found=unit,
+            )
 
     what = f"points file '{path}'"
     with refusing(what, CalibrationError, file=str(path)):
@@ -240,7 +259,11 @@ def _layout(names: tuple[str, ...], what: str) -> dict[str, Sequence[str]]:
     """Return which columns form which array, after checking them."""
     joints = [name for name in names if name.startswith(_JOINT)]
     if not joints:
-        raise CalibrationError(f'{what}: expected columns position/<joint>, got: {", ".join(names)}')
+        raise CalibrationError(
+            f'{what}: expected columns position/<joint>, got: {", ".join(names)}',
+            expected='position/<joint>',
+            found=names,
+        )
     require_names([name for name in names if name not in joints], _KNOWN, 'column', 'a points file', CalibrationError)
     given = {key: group for key, group in _OPTIONAL.items() if any(name in names for name in group)}
     if 'std' in given and 'axis_std' in given:

@@ -192,10 +192,18 @@ class RestToRestSeries:
         self, start: Array, limits: JointLimits, *, base_frequency: float, harmonics: int, samples: int
     ) -> None:
         if harmonics < 2:
-            raise ExcitationError(f'harmonics: expected at least 2, which end conditions need; got {harmonics}')
+            raise ExcitationError(
+                f'harmonics: expected at least 2, which end conditions need; got {harmonics}',
+                name='harmonics',
+                expected=2,
+                found=harmonics,
+            )
         if samples < 200 or samples < 8 * harmonics:
             raise ExcitationError(
-                f'samples: expected at least {max(200, 8 * harmonics)} points per period, got {samples}'
+                f'samples: expected at least {max(200, 8 * harmonics)} points per period, got {samples}',
+                name='samples',
+                expected=max(200, 8 * harmonics),
+                found=samples,
             )
         self.start, self.base_frequency = start, base_frequency
         self.time = np.arange(samples) / (samples * base_frequency)
@@ -217,7 +225,10 @@ class RestToRestSeries:
             k = int(np.argmin(np.minimum(self._above, self._below)))
             raise ExcitationError(
                 f'start of joint {k + 1}: expected a position inside its limits '
-                f'{limits.lower[k]:g} .. {limits.upper[k]:g}, got {start[k]:g}'
+                f'{limits.lower[k]:g} .. {limits.upper[k]:g}, got {start[k]:g}',
+                name='start',
+                expected=(limits.lower[k], limits.upper[k]),
+                found=start[k],
             )
         self._velocity, self._acceleration = tight * limits.velocity, tight * limits.acceleration
 
@@ -338,7 +349,9 @@ def design_excitation(
     for what in ('velocity', 'acceleration'):
         for name, value in zip(robot.arm.joint_names, getattr(bounds, what), strict=True):
             if value == np.inf:
-                raise ExcitationError(f"joint '{name}' has no {what} limit; a design needs one for every joint")
+                raise ExcitationError(
+                    f"joint '{name}' has no {what} limit; a design needs one for every joint", name=name, expected=what
+                )
     assumed = [robot, *(robot.with_body(body) for body in alternatives)]
     for each in assumed:
         each.require_physical_body()

@@ -112,7 +112,9 @@ def target_regression(
     if measurement.joint_names != robot.arm.joint_names:
         raise DataError(
             f'expected the joints {", ".join(robot.arm.joint_names)}; '
-            f'the measurement has {", ".join(measurement.joint_names)}'
+            f'the measurement has {", ".join(measurement.joint_names)}',
+            expected=robot.arm.joint_names,
+            found=measurement.joint_names,
         )
     known = robot.arm.inertial.copy()
     known[-1] = 0.0

@@ -59,11 +59,14 @@ class FreeFloatingRobot:
         if base[9] <= 0.0:
             raise ModelError(
                 f"the base '{self.arm.base_name}' has no mass; a floating base needs one: give its link an "
-                '<inertial> in the URDF, or pass base='
+                '<inertial> in the URDF, or pass base=',
+                name=self.arm.base_name,
             )
         reason = physical_violation(base)
         if reason is not None:
-            raise ModelError(f"the base '{self.arm.base_name}' is not a physical body: {reason}")
+            raise ModelError(
+                f"the base '{self.arm.base_name}' is not a physical body: {reason}", name=self.arm.base_name
+            )
 
     @classmethod
     def from_urdf(
@@ -122,7 +125,9 @@ class FreeFloatingRobot:
         """
         if self.body.mass <= 0.0:
             raise ModelError(
-                f'the last link with its target needs a positive mass, got {self.body.mass:g} kg; give the target'
+                f'the last link with its target needs a positive mass, got {self.body.mass:g} kg; give the target',
+                name='mass',
+                found=float(self.body.mass),
             )
         reason = self.body.violation
         if reason is not None:
