@@ -89,15 +89,7 @@ class MeasuredPoints:
             object.__setattr__(self, name, tuple(str(label) for label in labels))
         if self.orientation is not None:
             object.__setattr__(self, 'orientation', _unit_quaternions(self.orientation, count))
-        freeze_fields(self, CalibrationError, {'std': (count, 3), 'angle_std': (count,)})
-        for name in ('std', 'angle_std'):
-            value = getattr(self, name)
-            if value is not None and (value <= 0.0).any():
-                raise CalibrationError(
-                    f'{name}: expected positive standard deviations, got {value.min():g}',
-                    name=name,
-                    found=float(value.min()),
-                )
+        freeze_fields(self, CalibrationError, {'std': (count, 3), 'angle_std': (count,)}, above=0.0)
         if self.orientation is not None and (self.std is None) != (self.angle_std is None):
             raise CalibrationError(
                 'measured poses need both standard deviations, of positions and of orientations, or neither; '

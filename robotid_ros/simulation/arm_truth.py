@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.arrays import Array, freeze_fields
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.files import write_text
 from robotid_ros.model import RobotModel
@@ -95,17 +95,12 @@ class JointFriction:
 
     def __post_init__(self) -> None:
         n = len(np.atleast_1d(self.coulomb))
-        defaults = {name: 0.1 if name == 'stribeck_velocity' else 0.0 for name in self.names()[2:]}
-        for name in self.names():
-            value = getattr(self, name)
-            if np.size(value) == 0 and name in defaults:
-                value = np.full(n, defaults[name])
-            value = frozen_array(value, f'friction: {name}', (n,), ModelError)
-            lowest = value.min(initial=np.inf)
-            signed = name in ('offset', 'arctan_gain')
-            if (name == 'stribeck_velocity' and lowest <= 0.0) or (not signed and lowest < 0.0):
-                raise ModelError(f'friction: expected {name} to be positive, got {lowest:g}', name=name, found=lowest)
-            object.__setattr__(self, name, value)
+        usual = {name: np.full(n, 0.1 if name == 'stribeck_velocity' else 0.0) for name in self.names()[2:]}
+        signed, positive = ('offset', 'arctan_gain'), ('stribeck_velocity',)
+        others = [name for name in self.names() if name not in (*signed, *positive)]
+        for names, limits in ((signed, {}), (positive, {'above': 0.0}), (others, {'at_least': 0.0})):
+            shapes = dict.fromkeys(names, (n,))
+            freeze_fields(self, ModelError, shapes, what='friction: ', defaults=usual, **limits)
         level = (self.coulomb + self.arctan_gain * np.pi / 2.0).min(initial=np.inf)
         if level < 0.0:
             raise ModelError(
@@ -229,15 +224,8 @@ class Drive:
 
     def __post_init__(self) -> None:
         n = len(np.atleast_1d(self.load_friction))
-        for name in ('load_friction', 'ripple', 'compliance'):
-            value = frozen_array(getattr(self, name), f'drive: {name}', (n,), ModelError)
-            if (value < 0.0).any():
-                raise ModelError(
-                    f'drive: expected {name} not to be negative, got {value.min():g}',
-                    name=name,
-                    found=float(value.min()),
-                )
-            object.__setattr__(self, name, value)
+        shapes = dict.fromkeys(('load_friction', 'ripple', 'compliance'), (n,))
+        freeze_fields(self, ModelError, shapes, what='drive: ', at_least=0.0)
         if not 0.0 <= self.delay < np.inf:
             raise ModelError(
                 f'drive: expected a delay of at least 0 s, got {self.delay:g}', name='delay', found=self.delay
@@ -295,10 +283,9 @@ class ArmTruth:
         for name, count in (('friction', len(self.friction.coulomb)), ('drive', len(self.drive.ripple))):
             if count != n:
                 raise ModelError(f'{name}: expected {n} joints, got {count}', name=name, expected=n, found=count)
-        constant = frozen_array(self.torque_constant, 'torque_constant', (n,), ModelError)
-        if (constant == 0.0).any():
+        freeze_fields(self, ModelError, {'torque_constant': (n,)})
+        if (self.torque_constant == 0.0).any():
             raise ModelError('torque_constant: expected numbers other than 0, got 0', name='torque_constant', found=0.0)
-        object.__setattr__(self, 'torque_constant', constant)
 
     @property
     def drive_gain(self) -> Array:
