@@ -251,7 +251,9 @@ class TrajectoryFollower:
         if sorted(joint_names) != sorted(self.joint_names):
             raise DataError(
                 f'the joints of the trajectory ({", ".join(joint_names) or "none"}) '
-                f'are not those of the controller: expected {wanted}'
+                f'are not those of the controller: expected {wanted}',
+                expected=self.joint_names,
+                found=tuple(joint_names),
             )
         if len(points) == 0:
             raise DataError('the trajectory is empty: expected at least one point')
@@ -264,7 +266,9 @@ class TrajectoryFollower:
                 ('accelerations', point.acceleration),
             ):
                 if len(values) != n and (len(values) > 0 or name == 'positions'):
-                    raise DataError(f'{where} has {len(values)} {name}: expected {n}')
+                    raise DataError(
+                        f'{where} has {len(values)} {name}: expected {n}', name=name, expected=n, found=len(values)
+                    )
             if len(point.effort) > 0:
                 raise DataError(f'{where} holds efforts: expected none, joints are led by position')
             if len(point.acceleration) > 0 and len(point.velocity) == 0:
@@ -295,7 +299,9 @@ class TrajectoryFollower:
         if abs(last[fast]) > _REST_VELOCITY:
             raise DataError(
                 f"the trajectory ends in motion: joint '{self.joint_names[fast]}' with {last[fast]:.6g} rad/s or m/s; "
-                'expected zero velocity at the last point'
+                'expected zero velocity at the last point',
+                name=self.joint_names[fast],
+                found=float(last[fast]),
             )
         return taken
 
