@@ -66,16 +66,14 @@ def frozen_array(
     try:
         array = value if _is_frozen(value) else np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as cause:
-        raise error(
-            f'{name}: expected numbers of shape {_spell(shape)}, got {value!r:.80}', name=short, expected=shape
-        ) from cause
+        message = f'{name}: expected numbers of shape {_spell(shape)}, got {value!r:.80}'
+        raise error(message, name=short, expected=shape) from cause
     fits = array.ndim == len(shape) and all(
         want is None or want == have for want, have in zip(shape, array.shape, strict=True)
     )
     if not fits:
-        raise error(
-            f'{name}: expected shape {_spell(shape)}, got {array.shape}', name=short, expected=shape, found=array.shape
-        )
+        message = f'{name}: expected shape {_spell(shape)}, got {array.shape}'
+        raise error(message, name=short, expected=shape, found=array.shape)
     if finite and array.size and not (array.max() < LARGEST and array.min() > -LARGEST):
         where = tuple(int(k) for k in np.argwhere(~(np.abs(array) < LARGEST))[0])
         squares = ' whose squares are, too' if np.isfinite(array[where]) else ''

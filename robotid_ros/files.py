@@ -54,9 +54,8 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
         # Unlike those of tempfile, the file gets the permissions that the user's umask gives to any new file.
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except OSError as cause:
-        raise DataError(
-            f'cannot write {path}: {cause.strerror}; give a folder that exists and is writable', file=str(path)
-        ) from cause
+        message = f'cannot write {path}: {cause.strerror}; give a folder that exists and is writable'
+        raise DataError(message, file=str(path)) from cause
     try:
         with os.fdopen(handle, 'wb') as file:
             yield file

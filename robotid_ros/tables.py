@@ -151,20 +151,19 @@ def _header(path: Path, error: type[RobotIdError]) -> tuple[tuple[str, ...], int
             try:
                 names = [name.strip() for name in next(csv.reader([raw.decode('utf-8-sig')], strict=True), [])]
             except (UnicodeDecodeError, csv.Error) as cause:
-                raise error(
+                message = (
                     f'{path}, line {number}: expected names of columns as UTF-8 text, separated by commas; '
-                    f'{_reason(cause)}',
-                    line=number,
-                ) from cause
+                    f'{_reason(cause)}'
+                )
+                raise error(message, line=number) from cause
         start = file.tell()
     if len(names) > MOST_COLUMNS or (not raw.endswith(b'\n') and len(raw) == LONGEST_LINE):
         message = f'{path}: expected at most {MOST_COLUMNS} columns, got {len(names)}'
         raise error(message, expected=MOST_COLUMNS, found=len(names))
     for name, count in Counter(names).items():
         if count > 1:
-            raise error(
-                f"{path}: column '{name[:60]}' is there {count} times; expected each once", name=name, found=count
-            )
+            message = f"{path}: column '{name[:60]}' is there {count} times; expected each once"
+            raise error(message, name=name, found=count)
     return tuple(names), number, start
 
 

@@ -503,7 +503,7 @@ print(session.dataset.periods)
 def test_a_long_bag_is_averaged_piece_by_piece(tmp_path):
     messages, _ = stream(PERIOD, 40, RATE, np.random.default_rng(11))
     session = record(tmp_path / 'r', messages, chunk=125)
-    again = average_bag(tmp_path / 'r', ProcessingSettings())
+    again = average_bag(Bag.open(tmp_path / 'r'), ProcessingSettings())
     assert again.periods == session.dataset.periods == 39
     assert np.allclose(again.q, session.dataset.q, rtol=0, atol=1e-12)
     assert np.allclose(again.noise_std, session.dataset.noise_std, rtol=1e-9)

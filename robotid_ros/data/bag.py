@@ -177,26 +177,17 @@ class Bag:
         names = self.of_type(kind.replace('/msg/', '/'))
         if not names:
             cut = '' if self.complete else '; it has no end, and what is whole holds none'
-            raise DataError(
-                f'{self.path}: expected a topic of {kind}, the bag has none{cut}{remedy}',
-                expected=kind,
-                found=tuple(self.topics),
-            )
+            message = f'{self.path}: expected a topic of {kind}, the bag has none{cut}{remedy}'
+            raise DataError(message, expected=kind, found=tuple(self.topics))
         if topic is None:
             short = self._with_most_joints(names, joints) if kind == JOINT_STATE and len(names) > 1 else names
             if len(short) != 1:
-                raise DataError(
-                    f'{self.path}: say which topic to read; {kind} is on: {_listed(names)}',
-                    expected=kind,
-                    found=tuple(names),
-                )
+                message = f'{self.path}: say which topic to read; {kind} is on: {_listed(names)}'
+                raise DataError(message, expected=kind, found=tuple(names))
             topic = short[0]
         if topic not in names:
-            raise DataError(
-                f"{self.path}: topic '{topic}' has no {kind}; there are: {_listed(names)}",
-                name=topic,
-                expected=tuple(names),
-            )
+            message = f"{self.path}: topic '{topic}' has no {kind}; there are: {_listed(names)}"
+            raise DataError(message, name=topic, expected=tuple(names))
         return topic
 
     def _with_most_joints(self, topics: Sequence[str], joints: Collection[str]) -> list[str]:
@@ -304,14 +295,13 @@ def is_bag_folder(folder: Path) -> bool:
     return (folder / METADATA).is_file() or any(DATA_FILE.search(path.name) for path in folder.iterdir())
 
 
-def read_bag(path: str | Path | Bag, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
-    """Read the joint states of a bag, from the topic that is given or :meth:`Bag.choose` finds.
+def read_bag(bag: Bag, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
+    """Return the joint states of a bag, from the topic that is given or :meth:`Bag.choose` finds.
 
     Without joints, those of the message with the most joints among the first ones are taken. Times are the header
     stamps (those of the bag where no header has one), from the first; messages without all joints or without stamp are
-    counted and left out. Raises a DataError if it is no readable bag, or the topic or a joint is not in it.
+    counted and left out. Raises a DataError if it cannot be read, or the topic or a joint is not in it.
     """
-    bag = path if isinstance(path, Bag) else Bag.open(path)
     chosen = bag.choose(topic, joints=joints or ())
     decoder = JointStateDecoder(joints=tuple(joints or ()))
     columns: dict[str, Any] = {}
@@ -333,10 +323,8 @@ def read_bag(path: str | Path | Bag, topic: str | None = None, joints: Sequence[
         raise DataError(f'{bag.path}: no message of topic {chosen} could be read as {JOINT_STATE}')
     if not count:
         have = _listed(sorted({name for layout in decoder.layouts for name in layout.names}))
-        raise DataError(
-            f'{bag.path}: no message has all of the joints {_listed(decoder.joints)}; there are: {have}',
-            expected=decoder.joints,
-        )
+        message = f'{bag.path}: no message has all of the joints {_listed(decoder.joints)}; there are: {have}'
+        raise DataError(message, expected=decoder.joints)
     for column in columns.values():
         column.resize((count, *column.shape[1:]), refcheck=False)
     stamps, arrival = columns['stamp'], columns['arrival']

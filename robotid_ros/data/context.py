@@ -54,17 +54,20 @@ class Context:
         return str(self.plan.get('purpose', ''))
 
     @property
+    def _excitation(self) -> Mapping[str, Any]:
+        excitation = self.plan.get('excitation')
+        return excitation if isinstance(excitation, Mapping) else {}
+
+    @property
     def period(self) -> float | None:
         """Period of the planned motion [s]."""
-        excitation = self.plan.get('excitation')
-        period = excitation.get('period') if isinstance(excitation, Mapping) else None
+        period = self._excitation.get('period')
         return float(period) if isinstance(period, int | float) and period > 0.0 else None
 
     @property
     def seeds(self) -> set[int]:
         """Seed of the planned motion's design; empty where nothing says it."""
-        excitation = self.plan.get('excitation')
-        seed = excitation.get('seed') if isinstance(excitation, Mapping) else None
+        seed = self._excitation.get('seed')
         return {seed} if isinstance(seed, int) else set()
 
     def configuration(self) -> RobotConfig | None:
@@ -136,10 +139,6 @@ def _content(text: str, schema: str, what: str) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get('schema') != schema:
         return {}
     if content.get('version') != VERSION:
-        raise DataError(
-            f'{what}: expected version {VERSION} of {schema}, got {content.get("version")!r:.20}',
-            name=schema,
-            expected=VERSION,
-            found=content.get('version'),
-        )
+        message = f'{what}: expected version {VERSION} of {schema}, got {content.get("version")!r:.20}'
+        raise DataError(message, name=schema, expected=VERSION, found=content.get('version'))
     return {key: value for key, value in content.items() if key not in ('schema', 'version', 'robotid_ros')}

@@ -279,12 +279,11 @@ class EvenRecording:
         fewest = max(2 * edge + 32, window)
         parts = [self._one(run, cutoff, edge, window, every) for run in self.runs if len(run) >= fewest]
         if not parts:
-            raise DataError(
+            message = (
                 f'no run is long enough: expected at least {fewest} samples without a gap at a cutoff of '
-                f'{cutoff:.4g} Hz, the longest of {len(self.runs)} has {max(map(len, self.runs), default=0)}',
-                expected=fewest,
-                found=max(map(len, self.runs), default=0),
+                f'{cutoff:.4g} Hz, the longest of {len(self.runs)} has {max(map(len, self.runs), default=0)}'
             )
+            raise DataError(message, expected=fewest, found=max(map(len, self.runs), default=0))
         whole = parts[0] if len(parts) == 1 else concatenate(parts)
         return replace(whole, unfiltered=self, provenance=dict(provenance or {}), effort=())
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from robotid_ros import __version__
 from robotid_ros.arrays import LARGEST, Array, IntArray, given_away
-from robotid_ros.data.bag import opened
+from robotid_ros.data.bag import Bag, opened
 from robotid_ros.data.context import Context, read_context
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.messages import FAULTS
@@ -193,12 +193,11 @@ def _screened(
     counts = screen.finish()
     usable = np.flatnonzero(screened.usable)
     if len(usable) < 32:
-        raise DataError(
+        message = (
             f'expected at least 32 usable samples, got {len(usable)} of {len(recording)} '
-            f'({counts.not_a_number} not finite, {counts.repeated} repeated, {counts.backward} backward)',
-            expected=32,
-            found=len(usable),
+            f'({counts.not_a_number} not finite, {counts.repeated} repeated, {counts.backward} backward)'
         )
+        raise DataError(message, expected=32, found=len(usable))
     unwrapper = TurnUnwrapper()
     for start in range(0, len(usable), _AT_ONCE):
         part = usable[start : start + _AT_ONCE]
@@ -235,12 +234,11 @@ def _require_seconds(time: Array) -> None:
     usual = float(np.median(steps)) if len(steps) else 0.0
     if usual > _SLOWEST:
         unit = 'milliseconds' if usual < 1e3 * _SLOWEST else 'microseconds or nanoseconds'
-        raise DataError(
+        message = (
             f'expected times in seconds, got samples {usual:.4g} s apart, {1.0 / usual:.3g} Hz, where at least '
-            f'{1.0 / _SLOWEST:g} Hz are needed; are the times in {unit}?',
-            expected=_SLOWEST,
-            found=usual,
+            f'{1.0 / _SLOWEST:g} Hz are needed; are the times in {unit}?'
         )
+        raise DataError(message, expected=_SLOWEST, found=usual)
 
 
 def process_file(
@@ -277,7 +275,7 @@ def process_file(
     settings = settings or ProcessingSettings()
     why_not = ''
     bag = opened(path)
-    if settings.average:
+    if settings.average and isinstance(bag, Bag):
         try:
             dataset = average_bag(bag, settings, topic, progress)
         except NoUsablePeriodError as cause:
@@ -298,7 +296,11 @@ def summarize(dataset: Dataset) -> str:
     source = dataset.provenance.get('recording', {})
     samples, rate = screening.get('samples', 0), screening.get('rate', 0.0)
     motion = dataset.provenance.get('motion', '')
-    lines = [f'recording  {source.get("file", "?")}: {samples} samples at {rate:.6g} Hz', _gaps(screening)]
+    gaps = 'none'
+    if screening.get('gaps'):
+        count, missing, longest = (screening[name] for name in ('gaps', 'missing', 'longest_gap'))
+        gaps = f'{count}, {missing} samples missing, longest {longest:.3g} s'
+    lines = [f'recording  {source.get("file", "?")}: {samples} samples at {rate:.6g} Hz', f'gaps       {gaps}']
     if source.get('other_topics'):
         lines.append(f'note       joint states of {source["topic"]}, not of {", ".join(source["other_topics"])}')
     counts = {**source.get('counts', {}), **source.get('faults', {}), **screening}
@@ -323,13 +325,6 @@ def summarize(dataset: Dataset) -> str:
     if 'not_averaged' in dataset.provenance:
         lines.append(f'note       {dataset.provenance["not_averaged"]}')
     return '\n'.join(lines)
-
-
-def _gaps(screening: dict[str, Any]) -> str:
-    if not screening.get('gaps'):
-        return 'gaps       none'
-    count, missing, longest = (screening[name] for name in ('gaps', 'missing', 'longest_gap'))
-    return f'gaps       {count}, {missing} samples missing, longest {longest:.3g} s'
 
 
 def _averaging_lines(dataset: Dataset) -> list[str]:

@@ -83,9 +83,8 @@ def _layout(names: tuple[str, ...], path: Path) -> dict[str, Sequence[str | None
     joints = [name.partition('/')[2] for name in names if name.startswith('position/') and name != 'position/']
     found = ', '.join(names)[:200]
     if 'time' not in have:
-        raise DataError(
-            f"{path}: expected a column 'time' [s] in the first line; it has: {found}", name='time', found=names
-        )
+        message = f"{path}: expected a column 'time' [s] in the first line; it has: {found}"
+        raise DataError(message, name='time', found=names)
     if not joints:
         raise DataError(f"{path}: expected columns 'position/<joint>' [rad]; it has: {found}")
     layout: dict[str, Sequence[str | None]] = {'time': ('time',)}
@@ -97,9 +96,8 @@ def _layout(names: tuple[str, ...], path: Path) -> dict[str, Sequence[str | None
     for name in names:
         quantity, _, joint = name.partition('/')
         if joint and quantity in QUANTITIES and name not in expected:
-            raise DataError(
-                f"{path}: column '{name}' has no 'position/{joint}' beside it", name=name, expected=f'position/{joint}'
-            )
+            message = f"{path}: column '{name}' has no 'position/{joint}' beside it"
+            raise DataError(message, name=name, expected=f'position/{joint}')
     return layout
 
 

@@ -105,11 +105,8 @@ def reference_period(times: Array, position: Array, velocity: Array | None) -> f
     first point, it ends one step later. Times have the shape (N,) [s], positions and velocities (N, n).
     """
     if len(times) < 3 or not (np.diff(times) > 0.0).all():
-        raise DataError(
-            f'reference: expected at least 3 points with increasing times, got {len(times)}',
-            expected=3,
-            found=len(times),
-        )
+        message = f'reference: expected at least 3 points with increasing times, got {len(times)}'
+        raise DataError(message, expected=3, found=len(times))
     step = float(times[1] - times[0])
     last = position[-1] - position[-2] if velocity is None else velocity[-1] * step
     closed = float(np.abs(position[-1] - position[0]).max())

@@ -51,9 +51,8 @@ def period_average(
     """
     bins = min(round(period / step), MOST_BINS) if step > 0.0 else 0
     if bins < 16:
-        raise NoUsablePeriodError(
-            f'averaging: expected at least 16 samples per period of {period:g} s, got {bins}', expected=16, found=bins
-        )
+        message = f'averaging: expected at least 16 samples per period of {period:g} s, got {bins}'
+        raise NoUsablePeriodError(message, expected=16, found=bins)
     return PeriodAverage(
         period=period,
         bins=bins,
@@ -149,12 +148,11 @@ def _require_repeating(average: AveragedPeriod, joints: tuple[str, ...]) -> None
     for j, joint in enumerate(joints):
         motion, scatter = float(np.std(average.mean[:, j])), float(average.noise_std[j])
         if scatter > _LARGEST_SCATTER * max(motion, 1e-3):
-            raise NoUsablePeriodError(
+            message = (
                 f"the motion does not repeat every {average.period:g} s: joint '{joint}' is elsewhere by {scatter:.3g} "
-                f'(rms) from period to period, and moves by {motion:.3g}',
-                name=joint,
-                found=scatter,
+                f'(rms) from period to period, and moves by {motion:.3g}'
             )
+            raise NoUsablePeriodError(message, name=joint, found=scatter)
 
 
 def standing_still(position: Any, noise_std: Any, joints: tuple[str, ...]) -> list[str]:
@@ -224,13 +222,11 @@ def filtered_dataset(
     bandwidth = choose_cutoff(even_position, rate, margin=7.0)
     cutoff = bandwidth.cutoff if settings.cutoff is None else settings.cutoff
     if cutoff > 0.5 * rate:
-        raise DataError(
+        message = (
             f'cutoff: expected at most {0.5 * rate:.4g} Hz, half the rate of the recording, got {cutoff:g} Hz; a '
-            'recording holds nothing faster',
-            name='cutoff',
-            expected=0.5 * rate,
-            found=cutoff,
+            'recording holds nothing faster'
         )
+        raise DataError(message, name='cutoff', expected=0.5 * rate, found=cutoff)
     runs = _runs(time, breaks, max(1.5 * step, settings.largest_gap / cutoff))
     evened = [_even(time[run], (position[run], torque[run]), step) for run in runs]
     even = EvenRecording(
@@ -292,13 +288,10 @@ def _even(time: Array, signals: Sequence[Array], step: float) -> tuple[Array, Se
     regular = begin + true_step * index
     right = time
     if np.abs(time - regular).max() <= 1.5 * step:  # else the stamps are not those of even sampling with jitter
-        rough = [_roughness(_resampled(stamps, signals[:1], true_step)[1][0]) for stamps in (time, regular)]
+        tried = [_resampled(stamps, signals[:1], true_step)[1][0] for stamps in (time, regular)]
+        rough = [float(np.median(np.abs(np.diff(position, n=3, axis=0)))) for position in tried]
         right = regular if rough[1] < 0.9 * rough[0] else time
     return _resampled(right, signals, true_step)
-
-
-def _roughness(position: Array) -> float:
-    return float(np.median(np.abs(np.diff(position, n=3, axis=0))))
 
 
 def _resampled(time: Array, signals: Sequence[Array], step: float) -> tuple[Array, Sequence[Array]]:

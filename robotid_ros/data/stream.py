@@ -11,14 +11,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from robotid_ros import __version__
 from robotid_ros.arrays import LARGEST, Array, IntArray, require_names
-from robotid_ros.data.bag import Bag, opened
+from robotid_ros.data.bag import Bag
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.messages import COMPLETE, JointStateDecoder, MessageChunk
 from robotid_ros.data.reference import PeriodicReference, decode_reference
@@ -214,17 +213,14 @@ class StreamProcessor:
 
 
 def average_bag(
-    path: str | Path | Bag, settings: ProcessingSettings, topic: str | None = None, progress: Progress | None = None
+    bag: Bag, settings: ProcessingSettings, topic: str | None = None, progress: Progress | None = None
 ) -> Dataset | None:
-    """Average the periods of a bag with a reference from disk, a piece at a time; None of any other file.
+    """Average the periods of a bag with a reference from disk, a piece at a time; None of a bag without one.
 
     Memory does not grow with the recording. Messages after the end of the reference are left out. Joints, period and
     start of the settings are used where given, otherwise those of the recorded reference. Raises a DataError if no
     period is usable.
     """
-    bag = opened(path)
-    if isinstance(bag, Path):
-        return None
     topic = bag.choose(topic, joints=settings.joints)
     announced = bag.reference_topic(topic)
     if not announced:

@@ -203,11 +203,8 @@ def entries_of(path: str | Path, *, leave_out: Path | None = None) -> tuple[Entr
     else:
         raise DataError(f"'{path}': expected a folder with recordings, or a list of them (CSV)")
     if not found:
-        raise DataError(
-            f"'{path}' holds no recordings; expected {', '.join(SUFFIXES)} files, or bags",
-            file=str(path),
-            expected=SUFFIXES,
-        )
+        message = f"'{path}' holds no recordings; expected {', '.join(SUFFIXES)} files, or bags"
+        raise DataError(message, file=str(path), expected=SUFFIXES)
     count = Counter(entry.folder for entry in found)
     named = [
         replace(entry, name=f'{entry.name}{entry.recording.suffix}') if count[entry.folder] > 1 else entry
@@ -237,18 +234,12 @@ def _in_list(path: Path) -> Iterator[Entry]:
     unknown = [head for head in heads if head not in _COLUMNS]
     if unknown or 'recording' not in heads:
         problem = f"column '{unknown[0][:40]}' is unknown" if unknown else "there is no column 'recording'"
-        raise DataError(
-            f'{path}: {problem}; the columns of a list are: {", ".join(_COLUMNS)}',
-            name=unknown[0] if unknown else 'recording',
-            expected=_COLUMNS,
-        )
+        message = f'{path}: {problem}; the columns of a list are: {", ".join(_COLUMNS)}'
+        raise DataError(message, name=unknown[0] if unknown else 'recording', expected=_COLUMNS)
     for row in rows:
         if None in row or None in row.values() or not row['recording'].strip():
-            raise DataError(
-                f'{path}, line {rows.line_num}: expected {len(heads)} cells, and a recording',
-                line=rows.line_num,
-                expected=len(heads),
-            )
+            message = f'{path}, line {rows.line_num}: expected {len(heads)} cells, and a recording'
+            raise DataError(message, line=rows.line_num, expected=len(heads))
         cells = {head: str(cell).strip() for head, cell in row.items() if str(cell).strip()}
         recording = path.parent / cells['recording']
         beside: dict[str, Any] = {

@@ -83,11 +83,8 @@ def simulate(
     total = frozen_array(momentum, 'momentum', (6,), DataError)
     quaternion = frozen_array(orientation, 'orientation', (4,), DataError)
     if abs(float(np.linalg.norm(quaternion)) - 1.0) > 1e-6:
-        raise DataError(
-            f'orientation: expected a unit quaternion, got length {np.linalg.norm(quaternion):g}',
-            name='orientation',
-            expected=1.0,
-        )
+        message = f'orientation: expected a unit quaternion, got length {np.linalg.norm(quaternion):g}'
+        raise DataError(message, name='orientation', expected=1.0)
     start = np.concatenate([frozen_array(position, 'position', (3,), DataError), quaternion])
     model = robot.model
 

@@ -349,23 +349,15 @@ def parse_friction(name: str) -> tuple[str, tuple[str, ...]]:
             else "friction model 'auto' has no equation: it lets the data choose one"
         )
     if base not in MODELS:
-        raise IdentificationError(
-            f"friction model '{base}' is unknown; there are: {', '.join(MODELS)}", name=base, expected=tuple(MODELS)
-        )
+        message = f"friction model '{base}' is unknown; there are: {', '.join(MODELS)}"
+        raise IdentificationError(message, name=base, expected=tuple(MODELS))
     for option in options:
         if option not in FRICTION_OPTIONS:
-            raise IdentificationError(
-                f"friction option '{option}' is unknown; there are: {', '.join(FRICTION_OPTIONS)}, joined by '+'",
-                name=option,
-                expected=FRICTION_OPTIONS,
-            )
+            message = f"friction option '{option}' is unknown; there are: {', '.join(FRICTION_OPTIONS)}, joined by '+'"
+            raise IdentificationError(message, name=option, expected=FRICTION_OPTIONS)
         if options.count(option) > 1:
-            raise IdentificationError(
-                f"friction '{name}' has the option '{option}' more than once; give it once",
-                name=option,
-                expected=1,
-                found=options.count(option),
-            )
+            message = f"friction '{name}' has the option '{option}' more than once; give it once"
+            raise IdentificationError(message, name=option, expected=1, found=options.count(option))
     return base, tuple(option for option in FRICTION_OPTIONS if option in options)
 
 

@@ -266,19 +266,15 @@ def _row(row: Mapping[str, Any], k: int, length: float, angle: float, where: str
     for key in ('theta', 'alpha', 'beta'):
         values[key] *= angle
         if abs(values[key]) > 2.01 * np.pi:
-            raise ModelError(
-                f"{owner}: {key} = {row[key]} rad is more than a turn; if it is in degrees, say 'angle_unit: deg'",
-                name=key,
-                found=row[key],
-            )
+            message = f"{owner}: {key} = {row[key]} rad is more than a turn; if it is in degrees, say 'angle_unit: deg'"
+            raise ModelError(message, name=key, found=row[key])
     for key in ('d', 'a'):
         values[key] *= length
         if abs(values[key]) > _LONGEST:
-            raise ModelError(
-                f"{owner}: {key} = {row[key]} m is longer than any arm; if it is in millimetres, say 'length_unit: mm'",
-                name=key,
-                found=row[key],
+            message = (
+                f"{owner}: {key} = {row[key]} m is longer than any arm; if it is in millimetres, say 'length_unit: mm'"
             )
+            raise ModelError(message, name=key, found=row[key])
     joint_unit = angle if kind == 'revolute' else length
     return {
         'name': str(name),

@@ -30,11 +30,8 @@ MOST_JOINTS = 40  # equations written out grow with the third power: those of 10
 def require_few_joints(n: int) -> None:
     """Refuse a chain with more than 200 moving joints."""
     if n > MOST_JOINTS:
-        raise ModelError(
-            f'expected at most {MOST_JOINTS} joints, got {n}; name those wanted, or a tip',
-            expected=MOST_JOINTS,
-            found=n,
-        )
+        message = f'expected at most {MOST_JOINTS} joints, got {n}; name those wanted, or a tip'
+        raise ModelError(message, expected=MOST_JOINTS, found=n)
 
 
 def _unset() -> Array:

@@ -71,9 +71,8 @@ def read_urdf_text(source: str | Path) -> str:
         return source
     path = Path(source).expanduser()
     if path.suffix == '.xacro':
-        raise ModelError(
-            f"'{path}' is a xacro macro file; expand it first: xacro {path.name} > {path.stem}", file=str(path)
-        )
+        message = f"'{path}' is a xacro macro file; expand it first: xacro {path.name} > {path.stem}"
+        raise ModelError(message, file=str(path))
     return read_text(path, 'URDF file', ModelError)
 
 
@@ -102,11 +101,8 @@ def parse_urdf(text: str) -> UrdfTree:
             if end not in inertials:
                 raise ModelError(f"joint '{joint.name}' names the link '{end}', which the URDF does not have", name=end)
         if joint.child in parents:
-            raise ModelError(
-                f"link '{joint.child}' has two parents, '{parents[joint.child]}' and '{joint.parent}'",
-                name=joint.child,
-                found=(parents[joint.child], joint.parent),
-            )
+            message = f"link '{joint.child}' has two parents, '{parents[joint.child]}' and '{joint.parent}'"
+            raise ModelError(message, name=joint.child, found=(parents[joint.child], joint.parent))
         if joint.name in joints:
             raise ModelError(f"the URDF has two joints named '{joint.name}'", name=joint.name)
         parents[joint.child] = joint.parent
@@ -114,19 +110,15 @@ def parse_urdf(text: str) -> UrdfTree:
         children[joint.parent].append(joint)
     roots = [name for name in inertials if name not in parents]
     if len(roots) != 1:
-        raise ModelError(
-            f'the URDF must have one root link; it has {len(roots)}: {", ".join(roots) or "a closed loop"}',
-            expected=1,
-            found=tuple(roots),
-        )
+        message = f'the URDF must have one root link; it has {len(roots)}: {", ".join(roots) or "a closed loop"}'
+        raise ModelError(message, expected=1, found=tuple(roots))
     reached = [roots[0]]
     for link_name in reached:
         reached += [joint.child for joint in children[link_name]]
     if len(reached) < len(inertials):
         lost = [name for name in inertials if name not in set(reached)]
-        raise ModelError(
-            f'the URDF has a closed loop that nothing joins to its root: {", ".join(lost)}', found=tuple(lost)
-        )
+        message = f'the URDF has a closed loop that nothing joins to its root: {", ".join(lost)}'
+        raise ModelError(message, found=tuple(lost))
     return UrdfTree(
         name=robot.get('name', 'robot'),
         root=roots[0],
@@ -188,12 +180,8 @@ def _inertial(link: ElementTree.Element) -> Array:
     rotation = origin[:3, :3]
     largest = max(mass, float(np.abs(tensor).max()))
     if largest > _LARGEST:
-        raise ModelError(
-            f'{owner}: expected mass and inertia of at most {_LARGEST:g} in SI units, got {largest:g}',
-            name=link.get('name'),
-            expected=_LARGEST,
-            found=largest,
-        )
+        message = f'{owner}: expected mass and inertia of at most {_LARGEST:g} in SI units, got {largest:g}'
+        raise ModelError(message, name=link.get('name'), expected=_LARGEST, found=largest)
     return inertial_parameters(mass, origin[:3, 3], rotation @ inertia_matrix(tensor) @ rotation.T)
 
 

@@ -103,11 +103,8 @@ class JointFriction:
             freeze_fields(self, ModelError, shapes, what='friction: ', defaults=usual, **limits)
         level = (self.coulomb + self.arctan_gain * np.pi / 2.0).min(initial=np.inf)
         if level < 0.0:
-            raise ModelError(
-                f'friction: expected coulomb + arctan_gain pi/2 not to be negative, got {level:g}',
-                name='coulomb',
-                found=float(level),
-            )
+            message = f'friction: expected coulomb + arctan_gain pi/2 not to be negative, got {level:g}'
+            raise ModelError(message, name='coulomb', found=float(level))
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -227,9 +224,8 @@ class Drive:
         shapes = dict.fromkeys(('load_friction', 'ripple', 'compliance'), (n,))
         freeze_fields(self, ModelError, shapes, what='drive: ', at_least=0.0)
         if not 0.0 <= self.delay < np.inf:
-            raise ModelError(
-                f'drive: expected a delay of at least 0 s, got {self.delay:g}', name='delay', found=self.delay
-            )
+            message = f'drive: expected a delay of at least 0 s, got {self.delay:g}'
+            raise ModelError(message, name='delay', found=self.delay)
 
     @classmethod
     def ideal(cls, count: int) -> 'Drive':
@@ -391,12 +387,8 @@ def perturb(
         ('geometry_error', geometry_error, 0.1),
     ):
         if not 0.0 <= value <= upper:
-            raise ModelError(
-                f'{name}: expected a number from 0 to {upper:g}, got {value:g}',
-                name=name,
-                expected=(0.0, upper),
-                found=value,
-            )
+            message = f'{name}: expected a number from 0 to {upper:g}, got {value:g}'
+            raise ModelError(message, name=name, expected=(0.0, upper), found=value)
     start = nominal_truth(model, friction=friction, torque_constant=torque_constant)
     n = model.n
 
@@ -481,12 +473,11 @@ def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
     document = read_yaml(path, 'truth file', DataError)
     with refusing(f"'{path}' is not a truth file of this package, or", DataError, file=str(path)):
         if tuple(document['joints']) != model.joint_names:
-            raise DataError(
+            message = (
                 f"truth file '{path}' is of the joints {', '.join(document['joints'])}; "
-                f'the arm has: {", ".join(model.joint_names)}',
-                expected=model.joint_names,
-                found=tuple(document['joints']),
+                f'the arm has: {", ".join(model.joint_names)}'
             )
+            raise DataError(message, expected=model.joint_names, found=tuple(document['joints']))
 
         def per_joint(key: str) -> Array:
             return np.array([document[key][joint] for joint in model.joint_names])

@@ -252,11 +252,8 @@ def windows_of(recorded: Dataset, seconds: float) -> list[slice]:
     Raises a DataError if a window has fewer than two steps, or no run is as long.
     """
     if not 2.0 <= seconds * recorded.rate < np.inf:
-        raise DataError(
-            f'windows: expected at least two steps, {2.0 / recorded.rate:g} s, got {seconds:g} s',
-            expected=2.0 / recorded.rate,
-            found=seconds,
-        )
+        message = f'windows: expected at least two steps, {2.0 / recorded.rate:g} s, got {seconds:g} s'
+        raise DataError(message, expected=2.0 / recorded.rate, found=seconds)
     length = round(seconds * recorded.rate)
     windows = []
     for run in np.unique(recorded.trajectory):
