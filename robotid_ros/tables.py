@@ -90,7 +90,7 @@ def read_table(
     path = Path(path).expanduser()
     pieces: list[dict[str, Array]] = []
     with refusing(str(path), error, file=str(path)):
-        names, line, start = _header(path, error)
+        names, line, start = header_of(path, error)
         wanted = layout if isinstance(layout, Mapping) else layout(names)
         groups = {name: tuple(columns) for name, columns in wanted.items()}
         for group in groups.values():
@@ -134,7 +134,7 @@ def _lines(rows: Iterable[Sequence[Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _header(path: Path, error: type[RobotIdError]) -> tuple[tuple[str, ...], int, int]:
+def header_of(path: Path, error: type[RobotIdError]) -> tuple[tuple[str, ...], int, int]:
     """Return the names of the columns, the number of their line, and where the next line begins."""
     if not path.exists():
         raise error(f'{path} does not exist')

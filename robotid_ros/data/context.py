@@ -25,11 +25,11 @@ from robotid_ros.data.storage import stored_context
 from robotid_ros.errors import DataError
 from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.reading import parse_yaml, refusing
+from robotid_ros.tables import header_of
 
 SCHEMAS = {'robot_configuration': 'robotid_ros/robot_configuration', 'plan': 'robotid_ros/plan'}
 """Topics, by the end of their names, on which std_msgs/String holds YAML, and the schema it names."""
 VERSION = 1
-_HEADER = 100_000  # longest first line of a CSV file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,13 +120,13 @@ def read_context(path: str | Path | Bag, topic: str | None = None, joints: Colle
 
 
 def _of_file(path: Path) -> Context:
-    """Return what an npz file keeps, or the joints in the first line of a CSV file."""
+    """Return what an npz file keeps, or the joints among the columns of a CSV file."""
     if path.suffix == '.npz':
         return Context(**stored_context(path))
     if path.suffix not in ('.csv', '.txt') or not path.is_file():
         return Context()
-    with refusing(str(path), DataError, file=str(path)), open(path, encoding='utf-8-sig', errors='replace') as file:
-        names = [name.strip() for name in file.readline(_HEADER).split(',')]
+    with refusing(str(path), DataError, file=str(path)):
+        names, _, _ = header_of(path, DataError)
     return Context(joints=tuple(name.partition('/')[2] for name in names if name.startswith('position/')))
 
 
