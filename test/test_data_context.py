@@ -505,6 +505,11 @@ def test_help_shows_ranges(capsys):
     assert ' to ' in capsys.readouterr().out
 
 
+def test_a_csv_file_tells_its_joints_below_a_remark(tmp_path):
+    (tmp_path / 'run.csv').write_text('# made by hand\n\ntime,"position/elbow",effort/elbow,position/wrist\n0,0,0,0\n')
+    assert read_context(tmp_path / 'run.csv').joints == ('elbow', 'wrist')
+
+
 def test_a_text_of_another_schema_is_no_configuration(tmp_path):
     writer = BagWriter(tmp_path / 'b', {'/joint_states': 'sensor_msgs/msg/JointState'})
     writer.say('/x/plan', 'lunch at noon', START)

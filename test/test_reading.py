@@ -10,6 +10,7 @@
 """A short run of the fuzzer over every reader; ``python -m test.fuzz`` runs longer."""
 
 import os
+import pickle
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +23,14 @@ from identification_helpers import TWO_LINKS
 
 from robotid_ros.cli import main
 from robotid_ros.data import read_recording
-from robotid_ros.errors import DataError, MissingDependencyError, ModelError, ModelWarning, RobotIdError
+from robotid_ros.errors import (
+    DataError,
+    MissingDependencyError,
+    ModelError,
+    ModelWarning,
+    RobotIdError,
+    SeveralArmsError,
+)
 from robotid_ros.excitation.design import load_excitation
 from robotid_ros.free_floating.mission import read_mission
 from robotid_ros.identification import IdentificationResult
@@ -61,6 +69,17 @@ def test_whatever_is_raised_becomes_one_line(cause, words):
         raise cause
     assert words in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+def test_what_an_error_is_about_survives_a_process_and_a_place():
+    """Errors of workers come back pickled."""
+    about = {'line': 3, 'name': 'elbow', 'expected': ('shoulder',)}
+    for kind in (DataError, ModelError, MissingDependencyError, SeveralArmsError):
+        error = pickle.loads(pickle.dumps(kind('no elbow', **about)))
+        assert (type(error), str(error), error.about) == (kind, 'no elbow', about)
+        placed = error.within('arm.urdf', file='arm.urdf', line=1)
+        assert (type(placed), str(placed)) == (kind, 'arm.urdf: no elbow')
+        assert placed.about == {'file': 'arm.urdf', **about}  # what is nearer is right
 
 
 @pytest.mark.parametrize('encoding', ['x', 'utf-16', 'shift_jis'])
