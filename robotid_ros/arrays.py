@@ -10,7 +10,7 @@
 """Checks of input arrays: they are copied once, checked, and made read-only."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,14 @@ LARGEST = float(np.sqrt(np.finfo(np.float64).max))  # whatever is computed takes
 
 
 def frozen_array(
-    value: ArrayLike, name: str, shape: tuple[int | None, ...], error: type[RobotIdError], *, finite: bool = True
+    value: ArrayLike,
+    name: str,
+    shape: tuple[int | None, ...],
+    error: type[RobotIdError],
+    *,
+    finite: bool = True,
+    at_least: float = -np.inf,
+    above: float = -np.inf,
 ) -> Array:
     """Return ``value`` as a read-only array after checking its shape and values.
 
@@ -43,6 +50,8 @@ def frozen_array(
         Class of the error.
     finite : bool
         Refuse NaN, infinities, and numbers whose squares are infinite.
+    at_least, above : float
+        Refuse smaller numbers, or these and smaller ones.
 
     Returns
     -------
@@ -51,21 +60,30 @@ def frozen_array(
     Raises
     ------
     RobotIdError
-        Of the given type, if the shape differs or a value is not finite.
+        Of the given type, if the shape differs, or a value is not finite or too small.
     """
+    short = name.rpartition(': ')[2]
     try:
         array = value if _is_frozen(value) else np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as cause:
-        raise error(f'{name}: expected numbers of shape {_spell(shape)}, got {value!r:.80}') from cause
+        message = f'{name}: expected numbers of shape {_spell(shape)}, got {value!r:.80}'
+        raise error(message, name=short, expected=shape) from cause
     fits = array.ndim == len(shape) and all(
         want is None or want == have for want, have in zip(shape, array.shape, strict=True)
     )
     if not fits:
-        raise error(f'{name}: expected shape {_spell(shape)}, got {array.shape}')
+        message = f'{name}: expected shape {_spell(shape)}, got {array.shape}'
+        raise error(message, name=short, expected=shape, found=array.shape)
     if finite and array.size and not (array.max() < LARGEST and array.min() > -LARGEST):
         where = tuple(int(k) for k in np.argwhere(~(np.abs(array) < LARGEST))[0])
         squares = ' whose squares are, too' if np.isfinite(array[where]) else ''
-        raise error(f'{name}: expected finite numbers{squares}, got {array[where]} at index {where}')
+        message = f'{name}: expected finite numbers{squares}, got {array[where]} at index {where}'
+        raise error(message, name=short, found=float(array[where]))
+    bounded = max(at_least, above) > -np.inf
+    if bounded and array.size and not (array.min() >= at_least and array.min() > above):
+        bound, words = (above, 'above') if above >= at_least else (at_least, 'of at least')
+        message = f'{name}: expected numbers {words} {bound:g}, got {array.min():g}'
+        raise error(message, name=short, expected=bound, found=float(array.min()))
     array.flags.writeable = False
     return array
 
@@ -75,16 +93,21 @@ def freeze_fields(
     error: type[RobotIdError],
     shapes: Mapping[str, tuple[int | None, ...]],
     *,
-    finite: bool = True,
+    what: str = '',
+    defaults: Mapping[str, Array] | None = None,
+    **limits: Any,
 ) -> None:
-    """Make fields of a frozen dataclass read-only arrays, see :func:`frozen_array`; a field that is None stays.
+    """Make fields of a frozen dataclass read-only arrays; a field that is None stays, an empty one gets its default.
 
-    ``shapes`` has the shape of each field by its name.
+    ``shapes`` has the shape of each field by its name, ``what`` stands before that name in messages, and ``limits`` are
+    those of :func:`frozen_array`.
     """
     for name, shape in shapes.items():
         value = getattr(instance, name)
+        if defaults and name in defaults and np.size(value) == 0:
+            value = defaults[name]
         if value is not None:
-            object.__setattr__(instance, name, frozen_array(value, name, shape, error, finite=finite))
+            object.__setattr__(instance, name, frozen_array(value, what + name, shape, error, **limits))
 
 
 def require_names(
@@ -98,7 +121,8 @@ def require_names(
     index = {name: k for k, name in enumerate(available)}
     for name in wanted:
         if name not in index:
-            raise error(f"{what} '{name}' is not in {where}; it has: {', '.join(available) or 'none'}")
+            have = ', '.join(available) or 'none'
+            raise error(f"{what} '{name}' is not in {where}; it has: {have}", name=name, expected=tuple(available))
     return [index[name] for name in wanted]
 
 

@@ -13,11 +13,31 @@ Every message says what was expected, what came, and what is available or can be
 Errors caused by input are also :class:`ValueError`.
 """
 
+from typing import Any, TypeVar
+
+_Own = TypeVar('_Own', bound='RobotIdError')
+
 INTERRUPTED = 130  # exit code after a Ctrl-C, as shells say it: 128 + SIGINT
 
 
 class RobotIdError(Exception):
-    """Root of every error this package raises on purpose."""
+    """Root of every error this package raises on purpose.
+
+    Attributes
+    ----------
+    about : dict
+        What the message is about, as far as the place that raised it knows it: the ``file`` and the ``line`` in it,
+        from 1; the ``name`` of the joint, link, column, setting or topic that is missing or wrong; what was
+        ``expected`` there, such as a limit or the names there are; and what was ``found``.
+    """
+
+    def __init__(self, message: str, **about: Any) -> None:
+        super().__init__(message)
+        self.about = about
+
+    def within(self: _Own, where: str, **about: Any) -> _Own:
+        """Return the same error with the place where it came up before its message."""
+        return type(self)(f'{where}: {self}', **{**about, **self.about})
 
 
 class ModelError(RobotIdError, ValueError):

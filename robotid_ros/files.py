@@ -54,7 +54,8 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
         # Unlike those of tempfile, the file gets the permissions that the user's umask gives to any new file.
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except OSError as cause:
-        raise DataError(f'cannot write {path}: {cause.strerror}; give a folder that exists and is writable') from cause
+        message = f'cannot write {path}: {cause.strerror}; give a folder that exists and is writable'
+        raise DataError(message, file=str(path)) from cause
     try:
         with os.fdopen(handle, 'wb') as file:
             yield file
@@ -65,7 +66,7 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
         with suppress(OSError):
             os.unlink(temporary)
         if isinstance(cause, OSError):
-            raise DataError(f'cannot write {path}: {cause.strerror}') from cause
+            raise DataError(f'cannot write {path}: {cause.strerror}', file=str(path)) from cause
         raise
 
 
@@ -88,7 +89,7 @@ def require_folder(path: str | Path) -> None:
     _require_plain(Path(path).expanduser())
     folder = Path(path).expanduser().resolve().parent
     if not folder.is_dir():
-        raise DataError(f"cannot write {path}: the folder '{folder}' does not exist")
+        raise DataError(f"cannot write {path}: the folder '{folder}' does not exist", file=str(path))
 
 
 def output_folder(path: str | Path) -> Path:
@@ -102,7 +103,7 @@ def output_folder(path: str | Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         _made.extend(missing)
     except OSError as cause:
-        raise DataError(f"output folder '{folder}' cannot be made: {cause.strerror}") from cause
+        raise DataError(f"output folder '{folder}' cannot be made: {cause.strerror}", file=str(folder)) from cause
     return folder
 
 
@@ -125,7 +126,7 @@ def remove_unused_folders() -> None:
 def _require_plain(path: Path) -> None:
     """Refuse the name of a folder, a device or a link."""
     if os.path.islink(path):
-        raise DataError(f'cannot write {path}: it is a symbolic link; give the name of a file')
+        raise DataError(f'cannot write {path}: it is a symbolic link; give the name of a file', file=str(path))
     if os.path.exists(path) and not os.path.isfile(path):
         kind = 'folder' if os.path.isdir(path) else 'device'
-        raise DataError(f'cannot write {path}: it is a {kind}; give the name of a file')
+        raise DataError(f'cannot write {path}: it is a {kind}; give the name of a file', file=str(path))

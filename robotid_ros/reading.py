@@ -25,30 +25,31 @@ LONGEST_MESSAGE = 240  # characters, beside the name of the file
 
 
 @contextmanager
-def refusing(what: str, error: type[RobotIdError]) -> Iterator[None]:
+def refusing(what: str, error: type[RobotIdError], **about: Any) -> Iterator[None]:
     """Turn whatever reading a damaged or foreign file raises into one line.
 
     An error of the given type begins with ``what`` is read and the name of the file. Errors of this package pass
-    through, shortened.
+    through, shortened. All carry what they are ``about``.
     """
     try:
         yield
     except (MissingDependencyError, KeyboardInterrupt):
         raise
     except RobotIdError as cause:
+        cause.about = {**about, **cause.about}
         line = _short(str(cause), LONGEST_MESSAGE + len(what))
         if line != str(cause):
-            raise type(cause)(line) from cause
+            raise type(cause)(line, **cause.about) from cause
         raise
     except OSError as cause:
-        raise error(f'{what} cannot be read: {cause.strerror or _short(str(cause))}') from cause
+        raise error(f'{what} cannot be read: {cause.strerror or _short(str(cause))}', **about) from cause
     except MemoryError as cause:
-        raise error(f'{what} cannot be read: it needs more memory than there is') from cause
+        raise error(f'{what} cannot be read: it needs more memory than there is', **about) from cause
     except RecursionError as cause:
-        raise error(f'{what} cannot be read: it is nested too deeply') from cause
+        raise error(f'{what} cannot be read: it is nested too deeply', **about) from cause
     except Exception as cause:  # each library raises errors of its own classes, and a wrong type can fail anywhere
         kind = '' if type(cause) is ValueError else f'{type(cause).__name__}: '
-        raise error(f'{what} cannot be read: {kind}{_short(str(cause))}') from cause
+        raise error(f'{what} cannot be read: {kind}{_short(str(cause))}', **about) from cause
 
 
 def read_text(path: str | Path, what: str, error: type[RobotIdError]) -> str:
@@ -60,7 +61,7 @@ def read_text(path: str | Path, what: str, error: type[RobotIdError]) -> str:
         Of the given type, if the file does not exist, is no file, is too large or is not UTF-8.
     """
     path = Path(path).expanduser()
-    with refusing(f"{what} '{path}'", error):
+    with refusing(f"{what} '{path}'", error, file=str(path)):
         if not path.exists():
             raise error(f"{what} '{path}' does not exist")
         if not path.is_file():
@@ -76,7 +77,7 @@ def read_yaml(path: str | Path, what: str, error: type[RobotIdError]) -> Any:
     Errors are those of :func:`read_text`, also for a text that is not YAML.
     """
     text = read_text(path, what, error)
-    with refusing(f"{what} '{path}'", error):
+    with refusing(f"{what} '{path}'", error, file=str(Path(path).expanduser())):
         return parse_yaml(text)
 
 

@@ -174,10 +174,12 @@ class Settings:
 
     def __post_init__(self) -> None:
         for item in settings_of(type(self)):
+            value = getattr(self, item.name)
             try:
-                object.__setattr__(self, item.name, item.converted(getattr(self, item.name)))
+                object.__setattr__(self, item.name, item.converted(value))
             except ValueError as cause:
-                raise self.error(f'{item.name}: {cause}') from None
+                about = {'name': item.name, 'expected': item.range or item.choices or item.kind, 'found': value}
+                raise self.error(f'{item.name}: {cause}', **about) from None
         self.check()
 
     def check(self) -> None:
@@ -197,7 +199,8 @@ class Settings:
         known = [item.name for item in settings_of(cls)]
         for name in content:
             if name not in known:
-                raise cls.error(f"'{name}' is not a setting; there are: {', '.join(known)}")
+                message = f"'{name}' is not a setting; there are: {', '.join(known)}"
+                raise cls.error(message, name=name, expected=tuple(known))
         return cls(**content)
 
     def to_dict(self) -> dict[str, Any]:

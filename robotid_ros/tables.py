@@ -27,6 +27,7 @@ import numpy as np
 from robotid_ros.arrays import Array, require_names
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.files import atomic_file
+from robotid_ros.reading import refusing
 
 PIECE = 1 << 25  # [bytes] parsed at a time, in about five times as much memory
 LONGEST_LINE = 1 << 22  # [bytes]
@@ -49,10 +50,6 @@ class Table:
     names: tuple[str, ...]
     arrays: Mapping[str, Array]
     text: Mapping[str, tuple[str, ...]]
-
-
-class _BadLineError(Exception):
-    """A line that cannot be read: its number within the piece, and what is wrong with it."""
 
 
 def read_table(
@@ -92,8 +89,8 @@ def read_table(
     """
     path = Path(path).expanduser()
     pieces: list[dict[str, Array]] = []
-    try:
-        names, line, start = _header(path, error)
+    with refusing(str(path), error, file=str(path)):
+        names, line, start = header_of(path, error)
         wanted = layout if isinstance(layout, Mapping) else layout(names)
         groups = {name: tuple(columns) for name, columns in wanted.items()}
         for group in groups.values():
@@ -103,18 +100,16 @@ def read_table(
             piece = _arrow(raw, names, groups, blank) if path.stat().st_size > PIECE and not labels else None
             try:
                 pieces.append(_parsed(raw, names, groups, blank, labels) if piece is None else piece)
-            except _BadLineError as cause:
-                number, message = cause.args
-                raise error(f'{path}, line {line + number}: {message}') from cause
+            except DataError as cause:
+                number = line + cause.about['line']
+                raise error(f'{path}, line {number}: {cause}', **{**cause.about, 'line': number}) from cause
             line += raw.count(b'\n')
-    except OSError as cause:
-        raise error(f'{path} cannot be read: {cause.strerror}') from cause
-    arrays = {}
-    for name in groups:
-        arrays[name] = np.concatenate([piece.pop(name) for piece in pieces]) if pieces else np.zeros((0, 0))
-        arrays[name].flags.writeable = False
-        if not len(arrays[name]):
-            raise error(f'{path}: expected numbers below the names of the columns, got none')
+        arrays = {}
+        for name in groups:
+            arrays[name] = np.concatenate([piece.pop(name) for piece in pieces]) if pieces else np.zeros((0, 0))
+            arrays[name].flags.writeable = False
+            if not len(arrays[name]):
+                raise error(f'{path}: expected numbers below the names of the columns, got none')
     return Table(names=names, arrays=arrays, text={name: tuple(column) for name, column in labels.items()})
 
 
@@ -139,7 +134,7 @@ def _lines(rows: Iterable[Sequence[Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _header(path: Path, error: type[RobotIdError]) -> tuple[tuple[str, ...], int, int]:
+def header_of(path: Path, error: type[RobotIdError]) -> tuple[tuple[str, ...], int, int]:
     """Return the names of the columns, the number of their line, and where the next line begins."""
     if not path.exists():
         raise error(f'{path} does not exist')
@@ -156,16 +151,19 @@ def _header(path: Path, error: type[RobotIdError]) -> tuple[tuple[str, ...], int
             try:
                 names = [name.strip() for name in next(csv.reader([raw.decode('utf-8-sig')], strict=True), [])]
             except (UnicodeDecodeError, csv.Error) as cause:
-                raise error(
+                message = (
                     f'{path}, line {number}: expected names of columns as UTF-8 text, separated by commas; '
                     f'{_reason(cause)}'
-                ) from cause
+                )
+                raise error(message, line=number) from cause
         start = file.tell()
     if len(names) > MOST_COLUMNS or (not raw.endswith(b'\n') and len(raw) == LONGEST_LINE):
-        raise error(f'{path}: expected at most {MOST_COLUMNS} columns, got {len(names)}')
+        message = f'{path}: expected at most {MOST_COLUMNS} columns, got {len(names)}'
+        raise error(message, expected=MOST_COLUMNS, found=len(names))
     for name, count in Counter(names).items():
         if count > 1:
-            raise error(f"{path}: column '{name[:60]}' is there {count} times; expected each once")
+            message = f"{path}: column '{name[:60]}' is there {count} times; expected each once"
+            raise error(message, name=name, found=count)
     return tuple(names), number, start
 
 
@@ -256,7 +254,10 @@ def _quick(raw: bytes, width: int) -> Array | None:
 def _careful(
     raw: bytes, names: tuple[str, ...], used: set[int], required: set[int], labels: Mapping[str, list[str]]
 ) -> Array:
-    """Return all columns as numbers, NaN for texts, which are added to the labels; raise on the first bad line."""
+    """Return all columns as numbers, NaN for texts, which are added to the labels.
+
+    A DataError is about the first bad line, counted from the beginning of the piece.
+    """
     words = [k for k, name in enumerate(names) if name in labels]
     rows: list[list[float]] = []
     try:
@@ -266,21 +267,24 @@ def _careful(
             if not any(cells) or cells[0].startswith('#'):
                 continue
             if len(cells) != len(names):
-                raise _BadLineError(reader.line_num, f'expected {len(names)} fields, got {len(cells)}')
+                message = f'expected {len(names)} fields, got {len(cells)}'
+                raise DataError(message, line=reader.line_num, expected=len(names), found=len(cells))
             values = [_number(cell) if k in used else np.nan for k, cell in enumerate(cells)]
             wrong = [k for k, value in enumerate(values) if value is None or (k in required and not np.isfinite(value))]
             if wrong:
                 kind = 'a finite number' if wrong[0] in required else 'a number'
                 name, cell = names[wrong[0]][:60], cells[wrong[0]][:40]
-                raise _BadLineError(reader.line_num, f"column '{name}': expected {kind}, got '{cell}'")
+                message = f"column '{name}': expected {kind}, got '{cell}'"
+                raise DataError(message, line=reader.line_num, name=name, expected=kind, found=cell)
             rows.append([np.nan if value is None else value for value in values])
             for k in words:
                 labels[names[k]].append(cells[k])
     except UnicodeDecodeError as cause:
         number = raw[: cause.start].count(b'\n') + 1
-        raise _BadLineError(number, f'expected UTF-8 text; {_reason(cause)}') from cause
+        raise DataError(f'expected UTF-8 text; {_reason(cause)}', line=number) from cause
     except csv.Error as cause:
-        raise _BadLineError(reader.line_num, f'expected fields separated by commas; {_reason(cause)}') from cause
+        message = f'expected fields separated by commas; {_reason(cause)}'
+        raise DataError(message, line=reader.line_num) from cause
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
 
 

@@ -15,7 +15,7 @@ from os.path import realpath
 from pathlib import Path
 from typing import Any
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, require_names
 from robotid_ros.data import (
     Dataset,
     ProcessingSettings,
@@ -94,14 +94,15 @@ def load_datasets(
         if is_dataset(path):
             if train_fraction is not None:
                 raise DataError(f'{path} is processed already; give the recording, which can be cut before filtering')
-            training.append(_of_joints(load_dataset(path), settings.joints, path))
+            training.append(load_dataset(path))
+            require_names(settings.joints, training[-1].joint_names, 'joint', f"the dataset '{path}'", DataError)
             summaries.append(f'dataset    {Path(path).name}: {len(training[-1])} samples')
             continue
         if train_fraction is None:
             try:
                 dataset, summary = process_file(path, settings, topic)
             except DataError as cause:  # with several files given, which one it is about
-                raise cause if Path(path).name in str(cause) else DataError(f'{path}: {cause}') from cause
+                raise cause if Path(path).name in str(cause) else cause.within(str(path), file=str(path)) from cause
             training.append(_named(dataset, Path(path).name))
             summaries.append(summary)
             continue
@@ -300,10 +301,3 @@ def _named(dataset: Dataset, file: str) -> Dataset:
     count = len(dataset.sources)
     names = (file,) if count == 1 else tuple(f'{file}, run {k + 1}' for k in range(count))
     return replace(dataset, sources=names)
-
-
-def _of_joints(dataset: Dataset, joints: tuple[str, ...], path: str | Path) -> Dataset:
-    missing = [name for name in joints if name not in dataset.joint_names]
-    if missing:
-        raise DataError(f"{path}: joint '{missing[0]}' is not in the dataset; it has: {', '.join(dataset.joint_names)}")
-    return dataset

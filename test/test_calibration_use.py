@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import yaml
 from calibration_helpers import dh_poses, measured, random_frame, scara, shift, ur10e
+from errors_helpers import refused
 
 import robotid_ros
 from robotid_ros.calibration import CalibrationConfig, CalibrationResult, calibrate, read_points, write_points
@@ -329,7 +330,7 @@ def test_the_workspace_keeps_the_limits_of_a_slide() -> None:
     # the axis of the slide points down: 0.4 m less the lift (-0.2 to 0) and the tool's 0.05 m
     assert workspace.lower[2] == pytest.approx(0.35, abs=2e-3)
     assert workspace.upper[2] == pytest.approx(0.55, abs=2e-3)
-    with pytest.raises(CalibrationError, match="'lift' has no position limits"):
+    with refused(CalibrationError, name='lift'):
         sample_workspace(replace(scara(), limits=ur10e().limits.select([0, 1, 2, 3])), 10)
 
 

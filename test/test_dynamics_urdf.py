@@ -15,6 +15,7 @@ import warnings
 import numpy as np
 import pytest
 from dynamics_helpers import ARMS, PinocchioArm, arm, motion
+from errors_helpers import refused
 
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import ModelError, ModelWarning
@@ -52,56 +53,61 @@ TWO = (link('base'), link('a'), link('b'), joint('j1', 'base', 'a'), joint('j2',
         (urdf(link('base'), link('a'), joint('f', 'base', 'a', 'fixed')), 'no moving joint'),
         (
             urdf(*TWO, link('c'), link('d'), joint('k', 'base', 'c'), joint('l', 'c', 'd')),
-            "several parts move below link 'base'; name the tip link of one, such as b, d$",
+            {'name': 'base', 'expected': ('b', 'd')},
         ),
-        (urdf(*TWO, link('stray')), 'one root link; it has 2: base, stray'),
+        (urdf(*TWO, link('stray')), {'expected': 1, 'found': ('base', 'stray')}),
         (urdf(link('a'), link('b'), joint('x', 'a', 'b'), joint('y', 'b', 'a')), 'a closed loop'),
-        (urdf(*TWO, link('c'), link('d'), joint('x', 'c', 'd'), joint('y', 'd', 'c')), 'closed loop.*: c, d'),
-        (urdf(*TWO, joint('j3', 'base', 'b')), "'b' has two parents, 'a' and 'base'"),
-        (urdf(*TWO, link('a')), "two links named 'a'"),
-        (urdf(*TWO, link('c'), joint('j1', 'b', 'c')), "two joints named 'j1'"),
-        (urdf(*TWO, joint('j3', 'b', 'nowhere')), "'j3' names the link 'nowhere'"),
-        (urdf(link('base'), link('a'), joint('j', 'base', 'a', 'hinge')), "unknown type 'hinge'"),
-        (urdf(*TWO, link('world'), joint('free', 'world', 'base', 'floating')), "'free' is floating.*base link below"),
-        (urdf(link('base'), link('a'), joint('j', 'base', 'a', axis='0 0 0')), 'axis has no length'),
-        (urdf(link('base'), link('a'), joint('j', 'base', 'a', axis='0 1')), "axis: expected 3 finite number.*'0 1'"),
-        (urdf(link('base'), link('a'), joint('j', 'base', 'a', axis='0 nan 1')), 'finite'),
-        (urdf(link('base'), link('a', SOUND.replace('"2"', '"-2"')), joint('j', 'base', 'a')), r"'a': the mass is neg"),
-        (urdf(link('base'), link('a', '<inertia ixx="1"/>'), joint('j', 'base', 'a')), "'a': <inertial> has no <mass>"),
+        (urdf(*TWO, link('c'), link('d'), joint('x', 'c', 'd'), joint('y', 'd', 'c')), {'found': ('c', 'd')}),
+        (urdf(*TWO, joint('j3', 'base', 'b')), {'name': 'b', 'found': ('a', 'base')}),
+        (urdf(*TWO, link('a')), {'name': 'a'}),
+        (urdf(*TWO, link('c'), joint('j1', 'b', 'c')), {'name': 'j1'}),
+        (urdf(*TWO, joint('j3', 'b', 'nowhere')), {'name': 'nowhere'}),
+        (urdf(link('base'), link('a'), joint('j', 'base', 'a', 'hinge')), {'name': 'j', 'found': 'hinge'}),
+        (urdf(*TWO, link('world'), joint('free', 'world', 'base', 'floating')), {'name': 'free', 'found': 'floating'}),
+        (urdf(link('base'), link('a'), joint('j', 'base', 'a', axis='0 0 0')), {'name': 'j'}),
+        (urdf(link('base'), link('a'), joint('j', 'base', 'a', axis='0 1')), {'expected': 3, 'found': '0 1'}),
+        (urdf(link('base'), link('a'), joint('j', 'base', 'a', axis='0 nan 1')), {'expected': 3, 'found': '0 nan 1'}),
+        (
+            urdf(link('base'), link('a', SOUND.replace('"2"', '"-2"')), joint('j', 'base', 'a')),
+            {'name': 'a', 'found': -2.0},
+        ),
+        (urdf(link('base'), link('a', '<inertia ixx="1"/>'), joint('j', 'base', 'a')), {'name': 'a'}),
         (urdf(link('base'), link('a'), joint('j', 'base', 'a', extra='<limit lower="1" upper="-1"/>')), 'exceeds'),
-        (urdf(link('base'), link('a'), '<joint name="j" type="revolute"><parent link="base"/></joint>'), '<child>'),
-        (urdf(*TWO, link('c'), joint('j3', 'b', 'c', extra='<mimic joint="j1"/>')), "'j3' mimics 'j1'"),
+        (urdf(link('base'), link('a'), '<joint name="j" type="revolute"><parent link="base"/></joint>'), {'name': 'j'}),
+        (urdf(*TWO, link('c'), joint('j3', 'b', 'c', extra='<mimic joint="j1"/>')), {'name': 'j3', 'found': 'j1'}),
     ],
     ids=itertools.count(),
 )
 def test_what_is_no_serial_arm_is_refused_by_name(text, message):
+    about = message if isinstance(message, dict) else {}
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ModelWarning)
-        with pytest.raises(ModelError, match=message):
+        with refused(ModelError, **about) as caught:
             RobotModel.from_urdf(text)
+    assert isinstance(message, dict) or message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ('options', 'message'),
+    ('options', 'about'),
     [
-        ({'tip': 'elbow'}, "tip link 'elbow' is not in the URDF; it has: base, a, b"),
-        ({'base': 'elbow'}, "base link 'elbow'"),
-        ({'base': 'b', 'tip': 'a'}, "'a' is not below base link 'b'"),
-        ({'joints': ['j1', 'elbow']}, "joint 'elbow' is not in the URDF; it has: j1, j2"),
-        ({'joints': []}, 'at least one joint'),
-        ({'gravity': (0.0, 9.81)}, r'gravity: expected shape \(3\)'),
+        ({'tip': 'elbow'}, {'name': 'elbow', 'expected': ('base', 'a', 'b')}),
+        ({'base': 'elbow'}, {'name': 'elbow', 'expected': ('base', 'a', 'b')}),
+        ({'base': 'b', 'tip': 'a'}, {'name': 'a', 'expected': 'b'}),
+        ({'joints': ['j1', 'elbow']}, {'name': 'elbow', 'expected': ('j1', 'j2')}),
+        ({'joints': []}, {'expected': ('j1', 'j2')}),
+        ({'gravity': (0.0, 9.81)}, {'name': 'gravity', 'expected': (3,), 'found': (2,)}),
     ],
 )
-def test_a_wrong_choice_says_what_there_is(options, message):
-    with pytest.raises(ModelError, match=message):
+def test_a_wrong_choice_says_what_there_is(options, about):
+    with refused(ModelError, **about):
         RobotModel.from_urdf(urdf(*TWO), **options)
 
 
 def test_a_missing_file_and_a_macro_file_are_named(tmp_path):
-    with pytest.raises(ModelError, match='does not exist'):
+    with refused(ModelError, file=str(tmp_path / 'arm.urdf')):
         RobotModel.from_urdf(tmp_path / 'arm.urdf')
     (tmp_path / 'arm.xacro').write_text('<robot/>')
-    with pytest.raises(ModelError, match='expand it first'):
+    with refused(ModelError, file=str(tmp_path / 'arm.xacro')):
         RobotModel.from_urdf(tmp_path / 'arm.xacro')
     (tmp_path / 'photo.urdf').write_bytes(b'\xff\xd8\xff')
     with pytest.raises(ModelError, match='cannot be read'):
@@ -178,7 +184,7 @@ def test_wheels_are_no_part_of_the_arm_and_of_two_arms_one_is_named():
     assert model.joint_names == ('arm_j0', 'arm_j1', 'arm_j2')
     torso = (link('base'), link('torso'), joint('lift', 'base', 'torso', 'prismatic'), *arm_of(1, 'head', 'torso'))
     both = urdf(*torso, *arm_of(3, 'a', 'torso'), *arm_of(3, 'b', 'torso'))
-    with pytest.raises(ModelError, match=r"several parts move below link 'torso'.* such as a_l2, b_l2$"):
+    with refused(ModelError, name='torso', expected=('a_l2', 'b_l2')):
         RobotModel.from_urdf(both)
     with pytest.warns(ModelWarning, match=r'held at zero.*: b_j0, b_j1, b_j2, head_j0$'):
         assert RobotModel.from_urdf(both, tip='a_l2').joint_names == ('lift', 'a_j0', 'a_j1', 'a_j2')
@@ -246,5 +252,5 @@ def test_transmissions_give_gear_ratios_and_rotor_inertias():
 
 
 def test_one_joint_name_in_place_of_a_list_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"expected a list of names, got 'elbow_joint'; give \['elbow_joint'\]"):
+    with refused(ModelError, name='joints', found='elbow_joint'):
         RobotModel.from_urdf(ARMS['ur5'], joints='elbow_joint')

@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from errors_helpers import refused
 
 from robotid_ros import cli
 from robotid_ros.errors import DataError
@@ -83,8 +84,9 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
         (tmp_path, 'it is a folder'),
     ):
         for write in (lambda path: write_text(path, 'x'), require_folder):
-            with pytest.raises(DataError, match=words):
+            with refused(DataError, file=str(path)) as caught:
                 write(path)
+            assert words in str(caught.value)
     assert (tmp_path / 'target.txt').read_text() == 'kept'
     assert sorted(file.name for file in tmp_path.iterdir()) == ['dangling', 'link', 'pipe', 'target.txt']
 

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from errors_helpers import refused
 from export_helpers import identified
 from fleet_helpers import BEGIN, MONTH, QUICK, record
 from identification_helpers import TWO_LINKS
@@ -187,23 +188,24 @@ def test_changed_settings_begin_anew(
 
 
 @pytest.mark.parametrize(
-    ('content', 'message'),
+    ('content', 'about', 'words'),
     [
-        ('file\nrun.csv\n', "column 'file' is unknown"),
-        ('arm\nanna\n', "there is no column 'recording'"),
-        ('recording,time\nrun.csv,yesterday\n', "line 2: time: expected a date like 2026-05-31"),
-        ('recording,time\nrun.csv,1e300\n', 'line 2: time: expected a date like 2026-05-31'),
-        ('recording,time\nrun.csv,nan\n', 'line 2: time: expected a date like 2026-05-31'),
-        (f'recording\n"{"x" * 200_000}"\n', 'list of recordings .* cannot be read'),
-        ('recording,arm\nrun.csv\n', 'line 2: expected 2 cells'),
-        ('recording\nrun.csv\nrun.csv\n', 'is there twice'),
-        ('recording\n', 'holds no recordings'),
+        ('file\nrun.csv\n', {'name': 'file'}, "column 'file' is unknown"),
+        ('arm\nanna\n', {'name': 'recording'}, "there is no column 'recording'"),
+        ('recording,time\nrun.csv,yesterday\n', {'line': 2, 'name': 'time', 'found': 'yesterday'}, 'like 2026-05-31'),
+        ('recording,time\nrun.csv,1e300\n', {'line': 2, 'name': 'time', 'found': '1e300'}, ''),
+        ('recording,time\nrun.csv,nan\n', {'line': 2, 'name': 'time', 'found': 'nan'}, ''),
+        (f'recording\n"{"x" * 200_000}"\n', {}, 'cannot be read'),
+        ('recording,arm\nrun.csv\n', {'line': 2, 'expected': 2}, ''),
+        ('recording\nrun.csv\nrun.csv\n', {}, 'is there twice'),
+        ('recording\n', {}, 'holds no recordings'),
     ],
-)  # fmt: skip
-def test_lists_that_cannot_be_understood(content: str, message: str, tmp_path: Path) -> None:
+)
+def test_lists_that_cannot_be_understood(content: str, about: dict, words: str, tmp_path: Path) -> None:
     (tmp_path / 'list.csv').write_text(content, encoding='utf-8')
-    with pytest.raises(DataError, match=message):
+    with refused(DataError, **about) as caught:
         entries_of(tmp_path / 'list.csv')
+    assert words in str(caught.value)
 
 
 def test_bad_words_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from errors_helpers import refused
 from free_floating_helpers import example_robot, planar_robot, random_robot
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -237,25 +238,25 @@ def test_the_si_bound_is_attained():
 
 def test_design_refuses_what_cannot_be(mission):
     good = {'start': mission.start, 'limits': mission.limits}
-    for change, words in (
-        ({'criterion': 'best'}, 'criterion: expected one of condition'),
-        ({'harmonics': 1}, 'harmonics: expected 2 to 40'),
-        ({'samples': 100}, 'at least 200 points'),
-        ({'period': 0.0}, 'period'),
-        ({'starts': 0}, 'starts'),
-        ({'start': mission.start[:3]}, r'start: expected shape \(7,?\)'),
-        ({'start': mission.start + 3.0}, 'start of joint 1: expected a position inside its limits'),
-        ({'limits': None}, "joint 'joint_1' has no acceleration limit"),
+    for change, about in (
+        ({'criterion': 'best'}, {'name': 'criterion', 'found': 'best'}),
+        ({'harmonics': 1}, {'name': 'harmonics', 'expected': (2, 40), 'found': 1}),
+        ({'samples': 100}, {'name': 'samples', 'expected': 200, 'found': 100}),
+        ({'period': 0.0}, {'name': 'period', 'found': 0.0}),
+        ({'starts': 0}, {'name': 'starts', 'found': 0}),
+        ({'start': mission.start[:3]}, {'name': 'start', 'expected': (7,), 'found': (3,)}),
+        ({'start': mission.start + 3.0}, {'name': 'start', 'found': mission.start[0] + 3.0}),
+        ({'limits': None}, {'name': 'joint_1', 'expected': 'acceleration'}),
     ):
-        with pytest.raises(ExcitationError, match=words):
+        with refused(ExcitationError, **about):
             design_excitation(mission.robot, **{**good, **change})
 
 
 def test_design_refuses_priors_and_arms_that_cannot_do(mission):
     negative = mission.robot.with_body(RigidBody.from_parameters(-mission.robot.body.parameters))
-    with pytest.raises(ModelError, match=r'needs a positive mass, got -41\.2 kg'):
+    with refused(ModelError, name='mass', found=pytest.approx(-41.2, abs=0.05)):
         design_excitation(negative, start=mission.start, limits=mission.limits)
-    with pytest.raises(ModelError, match='needs a positive mass'):
+    with refused(ModelError, name='mass'):
         simulate(negative, control_trajectory(mission.start, 0.5), np.arange(3.0))
     thin = replace(mission.robot.body, inertia=np.diag([1.0, 1.0, 5.0]), checked=False)
     with pytest.raises(ModelError, match='triangle'):

@@ -11,6 +11,7 @@
 
 import numpy as np
 import pytest
+from errors_helpers import refused
 from free_floating_helpers import example_robot, planar_robot, point_jacobian, random_robot, random_trajectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -218,16 +219,16 @@ def test_base_inertia_comes_from_the_urdf_or_is_given():
 
 def test_bodies_that_cannot_be_are_refused():
     good = {'mass': 1.0, 'center_of_mass': [0, 0, 0], 'inertia': np.eye(3)}
-    with pytest.raises(ModelError, match=r'positive number of kg, got -40'):
+    with refused(ModelError, name='mass', found=-40.0):
         RigidBody(**{**good, 'mass': -40.0})
     with pytest.raises(ModelError, match='triangle'):
         RigidBody(**{**good, 'inertia': np.diag([1.0, 1.0, 3.0])})
-    with pytest.raises(ModelError, match='symmetric'):
+    with refused(ModelError, name='inertia'):
         RigidBody(**{**good, 'inertia': np.eye(3) + np.diag([1.0, 0.0], 1)})
-    with pytest.raises(ModelError, match='finite'):
+    with refused(ModelError, name='center_of_mass'):
         RigidBody(**{**good, 'center_of_mass': [np.nan, 0, 0]})
     arm = example_robot().arm
-    with pytest.raises(ModelError, match='base'):
+    with refused(ModelError, name=arm.base_name):
         FreeFloatingRobot(arm=arm.with_inertial(arm.inertial, base_inertial=np.zeros(10)), body=RigidBody(**good))
 
 
@@ -236,11 +237,11 @@ def test_simulation_refuses_what_it_cannot_do():
     trajectory = random_trajectory(np.random.default_rng(0), robot.n)
     with pytest.raises(ModelError, match='moves 3 joints, the arm has 7'):
         simulate(robot, random_trajectory(np.random.default_rng(0), 3), np.arange(3.0))
-    with pytest.raises(DataError, match='increasing'):
+    with refused(DataError, name='time'):
         simulate(robot, trajectory, np.array([0.0, 0.0]))
-    with pytest.raises(DataError, match='unit quaternion'):
+    with refused(DataError, name='orientation', expected=1.0):
         simulate(robot, trajectory, np.arange(3.0), orientation=[1.0, 1.0, 0.0, 0.0])
-    with pytest.raises(DataError, match='momentum'):
+    with refused(DataError, name='momentum'):
         simulate(robot, trajectory, np.arange(3.0), momentum=[0.0, np.inf, 0, 0, 0, 0])
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from errors_helpers import refused
 from identification_helpers import dataset, fourier_motion
 from scipy.signal import butter, sosfilt, sosfilt_zi
 from simulation_helpers import CRANE
@@ -185,7 +186,7 @@ def test_an_interrupted_sweep_is_no_whole_one() -> None:
     assert strokes.require_whole() is strokes
     begun = strokes.joint < 2  # stopped before the last joint's turn
     partly = replace(strokes, **{name: getattr(strokes, name)[begun] for name in ('time', 'q', 'dq', 'tau')})
-    with pytest.raises(DataError, match=f'interrupted: no steady stroke of {ARM.joint_names[2]}'):
+    with refused(DataError, found=(ARM.joint_names[2],)):
         partly.require_whole()
 
 
@@ -197,7 +198,7 @@ def test_what_is_no_sweep_is_refused() -> None:
     waves = np.sin(time[:, None] * np.array([1.0, 1.7, 2.3]))
     with pytest.raises(DataError, match='no steady stroke'):
         cut_strokes(ARM.joint_names, time, waves, waves)
-    with pytest.raises(DataError, match='one joint that moves in each row, row 1 has 2'):
+    with refused(DataError, expected=1, found=2):
         FrictionStrokes(
             joint_names=('a', 'b'),
             time=np.arange(2.0),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from errors_helpers import refused
 
 from robotid_ros.data import ProcessingSettings, Recording
 from robotid_ros.data.settings import measured_torque
@@ -48,7 +49,7 @@ def test_torque_per_ampere_is_constant_times_ratio() -> None:
     assert RobotConfig.from_dict(GOOD).stated_torque_per_effort(['j2', 'j1']) == pytest.approx([1.0, 0.125 * 101])
     config = RobotConfig.from_dict({**GOOD, 'effort': 'current'})
     assert config.torque_per_effort(['j1', 'j2']) == pytest.approx([0.125 * 101, np.nan], nan_ok=True)
-    with pytest.raises(ModelError, match="joint 'j2' reports a current but has no torque constant"):
+    with refused(ModelError, name='j2'):
         config.stated_torque_per_effort(['j1', 'j2'])
 
 
@@ -100,37 +101,38 @@ def test_an_arm_is_as_its_configuration_says_and_the_callers_tip_goes_first() ->
     assert arm.limits.velocity.tolist() == [1.5] * 5
     assert arm.drives[4].tolist() == [0.0, 0.0, 0.0, 0.5, 1.0]
     assert configured_arm(packaged, None, joints=joints[:2]).joint_names == joints[:2]
-    with pytest.raises(ModelError, match='wrist_1_joint'):
+    with refused(ModelError, name='wrist_1_joint'):
         configured_arm(packaged, config, tip='forearm_link')
 
 
 def test_effort_without_a_meaning_is_refused_never_guessed() -> None:
     config = RobotConfig.from_dict({'joints': ['j1', 'j2'], 'effort': {'j1': 'torque'}})
-    with pytest.raises(ModelError, match=r"does not say what JointState.effort of joint 'j2' holds; set 'effort'"):
+    with refused(ModelError, name='j2'):
         config.meaning(['j1', 'j2'])
 
 
 @pytest.mark.parametrize(
-    ('change', 'message'),
+    ('change', 'name', 'words'),
     [
-        ({'joint': ['j1']}, "unknown key 'joint'; expected one of: joints"),
-        ({'joints': 'j1'}, "joints: expected a list of names, got 'j1'"),
-        ({'joints': []}, 'joints: expected the names of the joints'),
-        ({'joints': 5}, 'joints: expected a list of names, got 5'),
-        ({'effort': {'j1': 'volts'}}, "effort: 'j1': expected one of torque, current, unknown; got 'volts'"),
-        ({'effort': {'j3': 'torque'}}, "effort: joint 'j3' is not in 'joints': j1, j2"),
-        ({'torque_constants': {'j1': 0.0}}, "torque_constants: 'j1': expected a number other than 0"),
-        ({'gear_ratios': {'j1': 'many'}}, "gear_ratios: 'j1': expected a number, got 'many'"),
-        ({'limits': {'speed': 1.0}}, 'limits: expected a mapping of lower, upper'),
-        ({'limits': {'velocity': {'j1': 'fast'}}}, "limits: 'j1': expected a number, got 'fast'"),
-        ({'limits': {'velocity': {'j3': 1.0}}}, "limits: velocity: joint 'j3' is not in 'joints'"),
-        ({'gravity': [0, 0]}, 'gravity: expected 3 entries, got 2'),
-        ({'controller_interface': 'radio'}, "controller_interface: expected one of topic, action; got 'radio'"),
+        ({'joint': ['j1']}, 'joint', 'unknown key'),
+        ({'joints': 'j1'}, 'joints', 'expected a list of names'),
+        ({'joints': []}, 'joints', 'expected the names of the joints'),
+        ({'joints': 5}, 'joints', 'expected a list of names'),
+        ({'effort': {'j1': 'volts'}}, 'effort', "'j1': expected one of torque, current, unknown; got 'volts'"),
+        ({'effort': {'j3': 'torque'}}, 'j3', "effort: joint 'j3' is not in 'joints': j1, j2"),
+        ({'torque_constants': {'j1': 0.0}}, 'j1', "'j1': expected a number other than 0"),
+        ({'gear_ratios': {'j1': 'many'}}, 'gear_ratios', "'j1': expected a number"),
+        ({'limits': {'speed': 1.0}}, 'limits', 'expected a mapping of lower, upper'),
+        ({'limits': {'velocity': {'j1': 'fast'}}}, 'limits', "'j1': expected a number, got 'fast'"),
+        ({'limits': {'velocity': {'j3': 1.0}}}, 'j3', "limits: velocity: joint 'j3' is not in 'joints'"),
+        ({'gravity': [0, 0]}, 'gravity', 'expected 3 entries, got 2'),
+        ({'controller_interface': 'radio'}, 'controller_interface', 'expected one of topic, action'),
     ],
 )
-def test_bad_entries_are_named(change: dict, message: str) -> None:
-    with pytest.raises(ModelError, match=message):
+def test_bad_entries_are_named(change: dict, name: str, words: str) -> None:
+    with refused(ModelError, name=name) as caught:
         RobotConfig.from_dict({**GOOD, **change})
+    assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -139,14 +141,14 @@ def test_bad_entries_are_named(change: dict, message: str) -> None:
 def test_bad_files_are_named(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / 'arm.yaml'
     path.write_text(text)
-    with pytest.raises(ModelError, match=message) as caught:
+    with refused(ModelError, file=str(path)) as caught:
         RobotConfig.from_yaml(path)
+    assert message in str(caught.value)
     assert str(path) in str(caught.value)
-    assert '\n' not in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match='does not exist'):
+    with refused(ModelError, file=str(tmp_path / 'none.yaml')):
         RobotConfig.from_yaml(tmp_path / 'none.yaml')
 
 

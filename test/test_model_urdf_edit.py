@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from errors_helpers import refused
 
 from robotid_ros.errors import ModelError
 from robotid_ros.model.inertia import inertial_parameters, split_inertial_parameters
@@ -91,16 +92,13 @@ def test_no_edit_returns_the_same_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ('call', 'message'),
+    ('call', 'name', 'expected'),
     [
-        (
-            lambda: edited_urdf(URDF, inertials={'leg': np.zeros(10)}),
-            "link 'leg' is not in the URDF; it has: base, arm",
-        ),
-        (lambda: edited_urdf(URDF, origins={'j9': np.eye(4)}), "joint 'j9' is not in the URDF; it has: j1, j2"),
-        (lambda: edited_urdf('<robot><link', origins={}), 'not well-formed'),
+        (lambda: edited_urdf(URDF, inertials={'leg': np.zeros(10)}), 'leg', ('base', 'arm', 'hand')),
+        (lambda: edited_urdf(URDF, origins={'j9': np.eye(4)}), 'j9', ('j1', 'j2')),
+        (lambda: edited_urdf('<robot><link', origins={}), None, None),
     ],
 )
-def test_bad_input_is_named(call, message) -> None:
-    with pytest.raises(ModelError, match=message):
+def test_bad_input_is_named(call, name, expected) -> None:
+    with refused(ModelError, name=name, expected=expected):
         call()

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorder_helpers import harmonics
 
-from robotid_ros.data.dataset import EvenRecording, Run
+from robotid_ros.data.dataset import EvenRecording
+from robotid_ros.data.recording import Recording
 from robotid_ros.errors import DataError
 from robotid_ros.signals import (
     PeriodAverage,
@@ -32,8 +33,7 @@ def test_quartics_are_differentiated_exactly_also_at_the_ends(coefficients, diff
     polynomial = np.polynomial.Polynomial(coefficients)
     values = polynomial(time)[:, None]
     even = EvenRecording(
-        joint_names=('a',),
-        runs=(Run(time=time, position=values, torque=values),),
+        runs=(Recording(joint_names=('a',), time=time, position=values, effort=values),),
         rate=1.0 / (time[1] - time[0]),
         differentiation=differentiation,
         trimmed=0.0,
@@ -44,8 +44,9 @@ def test_quartics_are_differentiated_exactly_also_at_the_ends(coefficients, diff
 
 
 def test_a_run_shorter_than_the_window_of_the_derivative_is_refused():
-    run = Run(time=np.arange(40.0), position=np.zeros((40, 1)), torque=np.zeros((40, 1)))
-    even = EvenRecording(joint_names=('a',), runs=(run,), rate=1.0, differentiation='savitzky-golay', trimmed=0.0)
+    still = np.zeros((40, 1))
+    run = Recording(joint_names=('a',), time=np.arange(40.0), position=still, effort=still)
+    even = EvenRecording(runs=(run,), rate=1.0, differentiation='savitzky-golay', trimmed=0.0)
     with pytest.raises(DataError, match='at least 51 samples without a gap'):
         even.filtered(0.01)
 

@@ -11,6 +11,7 @@
 
 import numpy as np
 import pytest
+from errors_helpers import refused
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -72,31 +73,31 @@ def test_a_column_that_is_missing_may_be_nan(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ('text', 'message'),
+    ('text', 'about', 'words'),
     [
-        (b'', 'expected a line with the names of the columns, got none'),
-        (b'time,a\n', 'expected numbers below the names of the columns, got none'),
-        (b'time,a,a\n0,1,2\n', "column 'a' is there 2 times"),
-        (b'time,a\n0,1\n1,2,3\n', 'line 3: expected 2 fields, got 3'),
-        (b'time,a\n0,1\n\n# x\n1\n', 'line 5: expected 2 fields, got 1'),
-        (b'time,a\n0,1\n1,x\n', "line 3: column 'a': expected a number, got 'x'"),
-        (b'time,a\n0,1\n1,1_0\n', "line 3: column 'a': expected a number, got '1_0'"),
-        (b'time,a\nnan,1\n', "line 2: column 'time': expected a finite number, got 'nan'"),
-        (b'time,a\n,1\n', "line 2: column 'time': expected a finite number, got ''"),
-        (b'time,a\n0,\xff\n', 'line 2: expected UTF-8 text; byte 3 is not'),
-        (b'\xff\xfe\0t', 'line 1: expected names of columns as UTF-8 text, separated by commas; byte 1 is not'),
-        (b'time,a\n0,"1\n', 'line 2: expected fields separated by commas; unexpected end of data'),
-        (b'time,' + b'x,' * 5000, 'expected at most 4096 columns, got 5002'),
-        (b'time,a\n0,"' + b'1' * 200_000, 'line 2: expected fields separated by commas; field larger than field limit'),
+        (b'', {}, 'expected a line with the names of the columns, got none'),
+        (b'time,a\n', {}, 'expected numbers below the names of the columns, got none'),
+        (b'time,a,a\n0,1,2\n', {'name': 'a', 'found': 2}, ''),
+        (b'time,a\n0,1\n1,2,3\n', {'line': 3, 'expected': 2, 'found': 3}, ', line 3: expected 2 fields, got 3'),
+        (b'time,a\n0,1\n\n# x\n1\n', {'line': 5, 'expected': 2, 'found': 1}, ''),
+        (b'time,a\n0,1\n1,x\n', {'line': 3, 'name': 'a', 'expected': 'a number', 'found': 'x'}, ''),
+        (b'time,a\n0,1\n1,1_0\n', {'line': 3, 'name': 'a', 'expected': 'a number', 'found': '1_0'}, ''),
+        (b'time,a\nnan,1\n', {'line': 2, 'name': 'time', 'expected': 'a finite number', 'found': 'nan'}, ''),
+        (b'time,a\n,1\n', {'line': 2, 'name': 'time', 'expected': 'a finite number', 'found': ''}, ''),
+        (b'time,a\n0,\xff\n', {'line': 2}, 'expected UTF-8 text; byte 3 is not'),
+        (b'\xff\xfe\0t', {'line': 1}, 'expected names of columns as UTF-8 text, separated by commas; byte 1 is not'),
+        (b'time,a\n0,"1\n', {'line': 2}, 'unexpected end of data'),
+        (b'time,' + b'x,' * 5000, {'expected': 4096, 'found': 5002}, ''),
+        (b'time,a\n0,"' + b'1' * 200_000, {'line': 2}, 'field larger than field limit'),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(tmp_path, text, message):
+def test_what_is_wrong_is_named_with_its_line(tmp_path, text, about, words):
     path = tmp_path / 'x.csv'
     path.write_bytes(text)
     for kind in (DataError, CalibrationError):
-        with pytest.raises(kind) as caught:
+        with refused(kind, file=str(path), **about) as caught:
             read(path, error=kind)
-        assert message in str(caught.value)
+        assert words in str(caught.value)
         assert len(str(caught.value)) < 300 + len(str(path))
 
 
@@ -124,7 +125,7 @@ def test_a_file_in_pieces_is_the_file_as_a_whole(tmp_path, monkeypatch, blanks):
     lines = path.read_text().splitlines()
     lines[1234] = 'x,1,2,3'
     path.write_text('\n'.join(lines))
-    with pytest.raises(DataError, match=r"line 1235: column 'time': expected a finite number, got 'x'"):
+    with refused(DataError, line=1235, name='time', expected='a finite number', found='x'):
         read(path)
 
 

@@ -55,7 +55,8 @@ def placed_start(
     for name, value in (targets or {}).items():
         if name not in problem.point_names:
             known = ', '.join(repr(known) for known in problem.point_names)
-            raise CalibrationError(f"target '{name}' is not among the measured ones: {known}")
+            message = f"target '{name}' is not among the measured ones: {known}"
+            raise CalibrationError(message, name=name, expected=problem.point_names)
         k = problem.point_names.index(name)
         if np.ndim(value) == 2:
             tools[k] = frozen_array(value, f"target '{name}'", (4, 4), CalibrationError)

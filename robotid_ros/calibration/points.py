@@ -83,15 +83,12 @@ class MeasuredPoints:
         for name in ('sets', 'points'):
             labels = getattr(self, name) or ('',) * count
             if len(labels) != count:
-                raise CalibrationError(f'{name}: expected {count} labels, got {len(labels)}')
+                message = f'{name}: expected {count} labels, got {len(labels)}'
+                raise CalibrationError(message, name=name, expected=count, found=len(labels))
             object.__setattr__(self, name, tuple(str(label) for label in labels))
         if self.orientation is not None:
             object.__setattr__(self, 'orientation', _unit_quaternions(self.orientation, count))
-        freeze_fields(self, CalibrationError, {'std': (count, 3), 'angle_std': (count,)})
-        for name in ('std', 'angle_std'):
-            value = getattr(self, name)
-            if value is not None and (value <= 0.0).any():
-                raise CalibrationError(f'{name}: expected positive standard deviations, got {value.min():g}')
+        freeze_fields(self, CalibrationError, {'std': (count, 3), 'angle_std': (count,)}, above=0.0)
         if self.orientation is not None and (self.std is None) != (self.angle_std is None):
             raise CalibrationError(
                 'measured poses need both standard deviations, of positions and of orientations, or neither; '
@@ -138,7 +135,7 @@ class MeasuredPoints:
             if all(value is not None for value in values):
                 arrays[name] = np.concatenate(values)
             elif any(value is not None for value in values):
-                raise CalibrationError(f'{name}: expected it for all measurements or for none')
+                raise CalibrationError(f'{name}: expected it for all measurements or for none', name=name)
         return MeasuredPoints(
             joint_names=first.joint_names,
             **arrays,
@@ -157,9 +154,8 @@ class MeasuredPoints:
         index = require_names(tuple(joints), self.joint_names, 'joint', 'the points file', CalibrationError)
         for name in self.joint_names:
             if name not in joints:
-                raise CalibrationError(
-                    f"joint '{name}' of the points file is not in the robot; it has: {', '.join(joints)}"
-                )
+                message = f"joint '{name}' of the points file is not in the robot; it has: {', '.join(joints)}"
+                raise CalibrationError(message, name=name, expected=tuple(joints))
         return replace(self, joint_names=tuple(joints), q=self.q[:, index])
 
 
@@ -169,14 +165,16 @@ def _unit_quaternions(value: Array, count: int) -> Array:
     partly = missing & ~np.isnan(quaternions).all(axis=1)
     if partly.any() or np.isinf(quaternions).any():
         row = int(np.argmax(partly | np.isinf(quaternions).any(axis=1)))
-        raise CalibrationError(f'measured orientations: row {row + 1} is not a quaternion: {quaternions[row].tolist()}')
+        message = f'measured orientations: row {row + 1} is not a quaternion: {quaternions[row].tolist()}'
+        raise CalibrationError(message, name='orientations')
     length = np.linalg.norm(quaternions, axis=1)
     wrong = ~missing & (np.abs(length - 1.0) > 0.01)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise CalibrationError(
+        message = (
             f'measured orientations: expected unit quaternions (w, x, y, z); row {row + 1} has length {length[row]:.4g}'
         )
+        raise CalibrationError(message, name='orientations', found=float(length[row]))
     quaternions /= np.where(missing, 1.0, length)[:, None]
     quaternions.flags.writeable = False
     return quaternions
@@ -208,10 +206,11 @@ def read_points(
     """
     for unit, units, what in ((length_unit, LENGTH_UNITS, 'length'), (angle_unit, ANGLE_UNITS, 'angle')):
         if unit not in units:
-            raise CalibrationError(f"{what} unit: expected one of {', '.join(units)}, got '{unit}'")
+            message = f"{what} unit: expected one of {', '.join(units)}, got '{unit}'"
+            raise CalibrationError(message, name=f'{what} unit', expected=tuple(units), found=unit)
 
     what = f"points file '{path}'"
-    with refusing(what, CalibrationError):
+    with refusing(what, CalibrationError, file=str(path)):
         table = read_table(
             path,
             lambda names: _layout(names, what),
@@ -240,7 +239,8 @@ def _layout(names: tuple[str, ...], what: str) -> dict[str, Sequence[str]]:
     """Return which columns form which array, after checking them."""
     joints = [name for name in names if name.startswith(_JOINT)]
     if not joints:
-        raise CalibrationError(f'{what}: expected columns position/<joint>, got: {", ".join(names)}')
+        message = f'{what}: expected columns position/<joint>, got: {", ".join(names)}'
+        raise CalibrationError(message, expected='position/<joint>', found=names)
     require_names([name for name in names if name not in joints], _KNOWN, 'column', 'a points file', CalibrationError)
     given = {key: group for key, group in _OPTIONAL.items() if any(name in names for name in group)}
     if 'std' in given and 'axis_std' in given:
@@ -296,7 +296,7 @@ def read_joints(path: str | Path, joint_names: Sequence[str]) -> Array:
     Raises a CalibrationError if the file cannot be read, a joint has no column, or a cell is not a finite number.
     """
     what = f"joints file '{path}'"
-    with refusing(what, CalibrationError):
+    with refusing(what, CalibrationError, file=str(path)):
         columns = [_JOINT + name for name in joint_names]
         return read_table(path, {'joints': columns}, what=what, error=CalibrationError).arrays['joints']
 

@@ -41,7 +41,7 @@ def random_configurations(robot: RobotModel | DHTable, count: int, rng: np.rando
     Raises a CalibrationError if the count is not positive, or a prismatic joint has no limits.
     """
     if count < 1:
-        raise CalibrationError(f'expected a positive number of poses, got {count}')
+        raise CalibrationError(f'expected a positive number of poses, got {count}', expected=1, found=count)
     lower, upper = np.array(robot.limits.lower), np.array(robot.limits.upper)
     for i, name in enumerate(robot.joint_names):
         if robot.joint_types[i] == 'revolute':
@@ -49,7 +49,7 @@ def random_configurations(robot: RobotModel | DHTable, count: int, rng: np.rando
             if lower[i] >= upper[i]:  # limits that leave the turn around zero
                 lower[i], upper[i] = robot.limits.lower[i], robot.limits.upper[i]
         elif not np.isfinite(upper[i] - lower[i]):
-            raise CalibrationError(f"prismatic joint '{name}' has no position limits; give it some")
+            raise CalibrationError(f"prismatic joint '{name}' has no position limits; give it some", name=name)
     return rng.uniform(lower, upper, (count, len(lower)))
 
 

@@ -178,7 +178,7 @@ class CalibrationResult:
     @property
     def condition_number(self) -> float:
         """Of the column-scaled Jacobian."""
-        flat = self._jacobian
+        _, flat = self.fit.linear()
         return float(np.linalg.cond(flat / np.linalg.norm(flat, axis=0))) if self.determined else np.inf
 
     @property
@@ -186,12 +186,8 @@ class CalibrationResult:
         """O1, the geometric mean of the Jacobian's singular values over sqrt(N)."""
         if not self.determined:
             return 0.0
-        singular = np.linalg.svd(self._jacobian, compute_uv=False)
+        singular = np.linalg.svd(self.fit.linear()[1], compute_uv=False)
         return float(np.exp(np.mean(np.log(singular))) / np.sqrt(len(self.problem)))
-
-    @property
-    def _jacobian(self) -> Array:
-        return self.fit.linear()[1]
 
     @property
     def usable(self) -> bool:

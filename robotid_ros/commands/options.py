@@ -60,7 +60,7 @@ def named_joints(options: argparse.Namespace) -> Collection[str]:
     if config is not None or options.joints or options.robot is None:
         return options.joints or (() if config is None else config.joints)
     path = arm_file(options.robot)
-    with refusing(f"'{path}'", ModelError):
+    with refusing(f"'{path}'", ModelError, file=str(path)):
         return read_dh_file(path).joint_names if _is_table(path) else parse_urdf(read_urdf_text(path)).joints
 
 

@@ -102,7 +102,7 @@ def arm_of(
     try:
         model = configured_arm(context.description, config, tip=tip, joints=joints, along=along)
     except RobotIdError as cause:
-        raise type(cause)(f'{topic or "the description"} in {path}: {cause}') from None
+        raise cause.within(f'{topic or "the description"} in {path}', file=str(path)) from None
     return model, config, f'{topic or "kept"} in {path.name}', whence
 
 
@@ -149,7 +149,7 @@ def configuration(options: argparse.Namespace, told: dict[Path, Context]) -> tup
     try:
         return context.configuration(), f': {topic} in {path.name}'
     except RobotIdError as cause:
-        raise type(cause)(f'{topic} in {path}: {cause}') from None
+        raise cause.within(f'{topic} in {path}', file=str(path)) from None
 
 
 def _one(part: str, told: dict[Path, Context], option: str) -> tuple[Path, Context]:

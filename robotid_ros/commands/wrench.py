@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _payload(path: str) -> tuple[float, float]:
     """Return the mass that joint torques gave, and its deviation."""
-    with refusing(f"payload '{path}'", DataError):
+    with refusing(f"payload '{path}'", DataError, file=str(path)):
         content = read_yaml(path, 'payload', DataError)['payload']
         return float(content['mass']), float(content['mass_std'])
 

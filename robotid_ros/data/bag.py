@@ -17,8 +17,9 @@ import re
 import shutil
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from operator import itemgetter
@@ -31,7 +32,7 @@ from robotid_ros.arrays import Array, IntArray, given_away
 from robotid_ros.data.mcap_file import MAGIC, McapFile, Message, library, zstandard
 from robotid_ros.data.messages import COMPLETE, FIELDS, CdrReader, JointStateDecoder, MessageChunk
 from robotid_ros.data.recording import Recording
-from robotid_ros.errors import DataError, MissingDependencyError, RobotIdError
+from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.files import file_hash
 from robotid_ros.model.urdf_tree import parse_urdf
 from robotid_ros.progress import Progress
@@ -67,7 +68,7 @@ class LibraryFile:
         self.faults: dict[str, int] = {}
         self.share = 0.0
         self._copy: tempfile.TemporaryDirectory[str] | None = None
-        with _reading(path):
+        with refusing(f'{path}: this bag', DataError):
             whole = self._with_journal() if path.suffix == '.db3' else path
             self._reader = library('rosbags.rosbag2', 'read and write bags').Reader(whole)
             self._reader.open()  # it counts all messages, once is enough
@@ -78,7 +79,7 @@ class LibraryFile:
         """Yield the messages of some topics in the order of their arrival."""
         wanted = [each for each in self._reader.connections if each.topic in topics]
         total = sum(each.msgcount for each in wanted)
-        with _reading(self.path):
+        with refusing(f'{self.path}: this bag', DataError):
             for done, (connection, arrival, data) in enumerate(self._reader.messages(wanted) if wanted else ()):
                 self.share = done / total
                 yield connection.topic, arrival, bytes(memoryview(data))  # a damaged one holds text or a number
@@ -105,17 +106,6 @@ class LibraryFile:
         return whole
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turn errors of the library, of many classes, into a DataError of one line."""
-    try:
-        yield
-    except (DataError, MissingDependencyError, KeyboardInterrupt, OSError):
-        raise
-    except Exception as cause:
-        raise DataError(f'{path}: this bag cannot be read: {" ".join(str(cause).split())[:200]}') from cause
-
-
 @dataclass(slots=True)
 class Bag:
     """A bag of one or more data files."""
@@ -135,15 +125,13 @@ class Bag:
         path = Path(path)
         names, content = _locate(path)
         bag = cls(path=path, files=[], names=names, lost=_lost(content))
-        try:
+        with refusing(f'{path}: this bag', DataError):
             if str(content.get('compression_mode', '')).lower() == 'message':
                 bag.files.append(LibraryFile(names[0].parent))
                 return bag
             for name in names:
                 whole = bag._unpack(name) if name.suffix == '.zstd' else name
                 bag.files.append(McapFile(whole) if whole.suffix == '.mcap' else LibraryFile(whole))
-        except OSError as cause:
-            raise DataError(f'{path}: this bag cannot be read: {cause.strerror}') from cause
         return bag
 
     @property
@@ -175,11 +163,10 @@ class Bag:
     @property
     def faults(self) -> dict[str, int]:
         """Counts of damaged parts, of what was read so far."""
-        found: dict[str, int] = {}
+        found = Counter[str]()
         for file in self.files:
-            for name, count in file.faults.items():
-                found[name] = found.get(name, 0) + count
-        return found
+            found.update(file.faults)
+        return dict(found)
 
     def choose(self, topic: str | None, kind: str = JOINT_STATE, remedy: str = '', joints: Collection[str] = ()) -> str:
         """Return the topic of a type to be read; refuse a bag with none, or with several where none is given.
@@ -190,14 +177,17 @@ class Bag:
         names = self.of_type(kind.replace('/msg/', '/'))
         if not names:
             cut = '' if self.complete else '; it has no end, and what is whole holds none'
-            raise DataError(f'{self.path}: expected a topic of {kind}, the bag has none{cut}{remedy}')
+            message = f'{self.path}: expected a topic of {kind}, the bag has none{cut}{remedy}'
+            raise DataError(message, expected=kind, found=tuple(self.topics))
         if topic is None:
             short = self._with_most_joints(names, joints) if kind == JOINT_STATE and len(names) > 1 else names
             if len(short) != 1:
-                raise DataError(f'{self.path}: say which topic to read; {kind} is on: {_listed(names)}')
+                message = f'{self.path}: say which topic to read; {kind} is on: {_listed(names)}'
+                raise DataError(message, expected=kind, found=tuple(names))
             topic = short[0]
         if topic not in names:
-            raise DataError(f"{self.path}: topic '{topic}' has no {kind}; there are: {_listed(names)}")
+            message = f"{self.path}: topic '{topic}' has no {kind}; there are: {_listed(names)}"
+            raise DataError(message, name=topic, expected=tuple(names))
         return topic
 
     def _with_most_joints(self, topics: Sequence[str], joints: Collection[str]) -> list[str]:
@@ -247,15 +237,12 @@ class Bag:
         stamps: list[int] = []
         rows: list[tuple[float, ...]] = []
         for _, _, message in self._all([topic]):
-            try:
+            with refusing(f'{self.path}: message {len(rows) + 1} of topic {topic}', DataError):
                 reader = CdrReader(message)
                 stamps.append(reader.time())
                 for _ in range(texts):  # the frames
                     reader.string()
                 rows.append(reader.doubles(count))
-            except ValueError as cause:
-                what = f'message {len(rows) + 1} of topic {topic}'
-                raise DataError(f'{self.path}: {what} cannot be read: {cause}') from cause
         return np.array(stamps, dtype=np.int64), np.array(rows).reshape(len(rows), count)[:, used]
 
     def provenance(self, topic: str) -> dict[str, Any]:
@@ -278,15 +265,12 @@ class Bag:
         if self._unpacked is None:
             self._unpacked = tempfile.TemporaryDirectory(prefix='robotid-bag-')
         target = Path(self._unpacked.name) / path.stem
-        try:
-            with zstandard().open(path, 'rb') as source, open(target, 'wb') as file:
-                head = source.read(len(MAGIC))
-                if not head.startswith((MAGIC, b'SQLite')):  # a small file can hold any number of zeros
-                    raise DataError(f'{path}: this bag cannot be read: expected MCAP or sqlite3 in it')
-                file.write(head)
-                shutil.copyfileobj(source, file)
-        except (zstandard().ZstdError, EOFError) as cause:
-            raise DataError(f'{path}: this bag cannot be read: {cause}') from cause
+        with zstandard().open(path, 'rb') as source, open(target, 'wb') as file:
+            head = source.read(len(MAGIC))
+            if not head.startswith((MAGIC, b'SQLite')):  # a small file can hold any number of zeros
+                raise ValueError('expected MCAP or sqlite3 in it')
+            file.write(head)
+            shutil.copyfileobj(source, file)
         return target
 
 
@@ -311,14 +295,13 @@ def is_bag_folder(folder: Path) -> bool:
     return (folder / METADATA).is_file() or any(DATA_FILE.search(path.name) for path in folder.iterdir())
 
 
-def read_bag(path: str | Path | Bag, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
-    """Read the joint states of a bag, from the topic that is given or :meth:`Bag.choose` finds.
+def read_bag(bag: Bag, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
+    """Return the joint states of a bag, from the topic that is given or :meth:`Bag.choose` finds.
 
     Without joints, those of the message with the most joints among the first ones are taken. Times are the header
     stamps (those of the bag where no header has one), from the first; messages without all joints or without stamp are
-    counted and left out. Raises a DataError if it is no readable bag, or the topic or a joint is not in it.
+    counted and left out. Raises a DataError if it cannot be read, or the topic or a joint is not in it.
     """
-    bag = path if isinstance(path, Bag) else Bag.open(path)
     chosen = bag.choose(topic, joints=joints or ())
     decoder = JointStateDecoder(joints=tuple(joints or ()))
     columns: dict[str, Any] = {}
@@ -340,7 +323,8 @@ def read_bag(path: str | Path | Bag, topic: str | None = None, joints: Sequence[
         raise DataError(f'{bag.path}: no message of topic {chosen} could be read as {JOINT_STATE}')
     if not count:
         have = _listed(sorted({name for layout in decoder.layouts for name in layout.names}))
-        raise DataError(f'{bag.path}: no message has all of the joints {_listed(decoder.joints)}; there are: {have}')
+        message = f'{bag.path}: no message has all of the joints {_listed(decoder.joints)}; there are: {have}'
+        raise DataError(message, expected=decoder.joints)
     for column in columns.values():
         column.resize((count, *column.shape[1:]), refcheck=False)
     stamps, arrival = columns['stamp'], columns['arrival']

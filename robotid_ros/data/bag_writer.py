@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from robotid_ros.data.bag import STRING
+from robotid_ros.data.mcap_file import library
 from robotid_ros.data.messages import MessageChunk
-from robotid_ros.errors import DataError, MissingDependencyError
+from robotid_ros.errors import DataError
 
 VERSION = 8  # of rosbag2's metadata: the last that ROS 2 Humble plays, too
 LARGEST_CHUNK = 1 << 19  # [bytes]
@@ -133,8 +134,5 @@ def _quality(latched: bool) -> Any:
 
 def writing_library() -> tuple[Any, Any]:
     """Return the module that writes bags, and the types of messages."""
-    try:
-        from rosbags import rosbag2, typesys
-    except ImportError as cause:
-        raise MissingDependencyError.of('rosbags', 'bag', 'record') from cause
-    return rosbag2, typesys.get_typestore(typesys.Stores.ROS2_HUMBLE)
+    typesys = library('rosbags.typesys', 'record')
+    return library('rosbags.rosbag2', 'record'), typesys.get_typestore(typesys.Stores.ROS2_HUMBLE)

@@ -25,11 +25,11 @@ from robotid_ros.data.storage import stored_context
 from robotid_ros.errors import DataError
 from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.reading import parse_yaml, refusing
+from robotid_ros.tables import header_of
 
 SCHEMAS = {'robot_configuration': 'robotid_ros/robot_configuration', 'plan': 'robotid_ros/plan'}
 """Topics, by the end of their names, on which std_msgs/String holds YAML, and the schema it names."""
 VERSION = 1
-_HEADER = 100_000  # longest first line of a CSV file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +54,20 @@ class Context:
         return str(self.plan.get('purpose', ''))
 
     @property
+    def _excitation(self) -> Mapping[str, Any]:
+        excitation = self.plan.get('excitation')
+        return excitation if isinstance(excitation, Mapping) else {}
+
+    @property
     def period(self) -> float | None:
         """Period of the planned motion [s]."""
-        excitation = self.plan.get('excitation')
-        period = excitation.get('period') if isinstance(excitation, Mapping) else None
+        period = self._excitation.get('period')
         return float(period) if isinstance(period, int | float) and period > 0.0 else None
 
     @property
     def seeds(self) -> set[int]:
         """Seed of the planned motion's design; empty where nothing says it."""
-        excitation = self.plan.get('excitation')
-        seed = excitation.get('seed') if isinstance(excitation, Mapping) else None
+        seed = self._excitation.get('seed')
         return {seed} if isinstance(seed, int) else set()
 
     def configuration(self) -> RobotConfig | None:
@@ -99,7 +102,8 @@ def read_context(path: str | Path | Bag, topic: str | None = None, joints: Colle
     for part in (DESCRIPTION, *SCHEMAS):
         name = bag.beside(states, part, STRING)
         for message in bag.first(name):
-            topics[part], values[part] = name, _text(message, f'{bag.path}: {name}')
+            with refusing(f'{bag.path}: {name}', DataError):
+                topics[part], values[part] = name, CdrReader(message).string()
             if part in SCHEMAS:
                 values[part] = _content(values[part], SCHEMAS[part], f'{bag.path}: {name}')
     decoder = JointStateDecoder()
@@ -116,21 +120,14 @@ def read_context(path: str | Path | Bag, topic: str | None = None, joints: Colle
 
 
 def _of_file(path: Path) -> Context:
-    """Return what an npz file keeps, or the joints in the first line of a CSV file."""
+    """Return what an npz file keeps, or the joints among the columns of a CSV file."""
     if path.suffix == '.npz':
         return Context(**stored_context(path))
     if path.suffix not in ('.csv', '.txt') or not path.is_file():
         return Context()
-    with refusing(str(path), DataError), open(path, encoding='utf-8-sig', errors='replace') as file:
-        names = [name.strip() for name in file.readline(_HEADER).split(',')]
+    with refusing(str(path), DataError, file=str(path)):
+        names, _, _ = header_of(path, DataError)
     return Context(joints=tuple(name.partition('/')[2] for name in names if name.startswith('position/')))
-
-
-def _text(message: bytes, what: str) -> str:
-    try:
-        return CdrReader(message).string()
-    except ValueError as cause:
-        raise DataError(f'{what} cannot be read: {cause}') from cause
 
 
 def _content(text: str, schema: str, what: str) -> dict[str, Any]:
@@ -142,5 +139,6 @@ def _content(text: str, schema: str, what: str) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get('schema') != schema:
         return {}
     if content.get('version') != VERSION:
-        raise DataError(f'{what}: expected version {VERSION} of {schema}, got {content.get("version")!r:.20}')
+        message = f'{what}: expected version {VERSION} of {schema}, got {content.get("version")!r:.20}'
+        raise DataError(message, name=schema, expected=VERSION, found=content.get('version'))
     return {key: value for key, value in content.items() if key not in ('schema', 'version', 'robotid_ros')}

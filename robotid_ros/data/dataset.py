@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray, freeze_fields, given_away, require_names
+from robotid_ros.data.recording import Recording
 from robotid_ros.errors import DataError
 from robotid_ros.signals.filtering import settling_samples, zero_phase_low_pass
 
@@ -220,47 +221,22 @@ def _stretches(edges: IntArray, length: int, count: int) -> list[slice]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """A stretch of a recording without gaps, evenly sampled and not filtered.
-
-    Attributes
-    ----------
-    time : ndarray, shape (N,)
-        [s]
-    position, torque : ndarray, shape (N, n)
-        [rad or m], [N m or N]
-    """
-
-    time: Array
-    position: Array
-    torque: Array
-
-    def __post_init__(self) -> None:
-        shape = (len(self.time), np.shape(self.position)[-1])
-        freeze_fields(self, DataError, {'time': (None,), 'position': shape, 'torque': shape})
-
-    def __len__(self) -> int:
-        return len(self.time)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EvenRecording:
     """A recording that is not periodic, before any filter, so that a cutoff can be chosen.
 
     Attributes
     ----------
-    joint_names : tuple of str
-    runs : tuple of Run
+    runs : tuple of Recording
+        Stretches without gaps, evenly sampled; their efforts are torques [N m or N].
     rate : float
-        Sampling rate of all runs [Hz].
+        Sampling rate of all of them [Hz].
     differentiation : {'central', 'savitzky-golay'}
     trimmed : float or None
         Seconds cut off at both ends of each run; None takes one period of the cutoff, as far as the filter
         carries the influence of an end.
     """
 
-    joint_names: tuple[str, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[Recording, ...]
     rate: float
     differentiation: str = 'central'
     trimmed: float | None = None
@@ -277,8 +253,7 @@ class EvenRecording:
         runs = []
         for part in parts:
             number = int(np.searchsorted(edges, part.start, side='right')) - 1
-            run, rows = self.runs[number], slice(part.start - edges[number], part.stop - edges[number])
-            runs.append(Run(time=run.time[rows], position=run.position[rows], torque=run.torque[rows]))
+            runs.append(self.runs[number].slice(part.start - edges[number], part.stop - edges[number]))
         return replace(self, runs=tuple(runs))
 
     def filtered(self, cutoff: float, provenance: Mapping[str, Any] | None = None, every: int = 1) -> Dataset:
@@ -304,17 +279,19 @@ class EvenRecording:
         fewest = max(2 * edge + 32, window)
         parts = [self._one(run, cutoff, edge, window, every) for run in self.runs if len(run) >= fewest]
         if not parts:
-            raise DataError(
+            message = (
                 f'no run is long enough: expected at least {fewest} samples without a gap at a cutoff of '
                 f'{cutoff:.4g} Hz, the longest of {len(self.runs)} has {max(map(len, self.runs), default=0)}'
             )
+            raise DataError(message, expected=fewest, found=max(map(len, self.runs), default=0))
         whole = parts[0] if len(parts) == 1 else concatenate(parts)
         return replace(whole, unfiltered=self, provenance=dict(provenance or {}), effort=())
 
-    def _one(self, run: Run, cutoff: float, edge: int, window: int, every: int) -> Dataset:
+    def _one(self, run: Recording, cutoff: float, edge: int, window: int, every: int) -> Dataset:
         from scipy.signal import savgol_filter  # not at the top: see robotid_ros.signals.filtering
 
-        inner, n = slice(edge, len(run) - edge, every), len(self.joint_names)
+        assert run.effort is not None
+        inner, n = slice(edge, len(run) - edge, every), len(run.joint_names)
         time = run.time[inner]
         q, dq, ddq, torque = (np.empty((len(time), n)) for _ in range(4))
 
@@ -328,14 +305,14 @@ class EvenRecording:
             for order, rates in ((1, dq), (2, ddq)):
                 derivative = savgol_filter(position, window, 4, deriv=order, delta=1.0 / self.rate, axis=0)
                 rates[:, some] = derivative[inner]
-            torque[:, some] = smooth(run.torque[:, some])[inner]
+            torque[:, some] = smooth(run.effort[:, some])[inner]
         return Dataset(
-            joint_names=self.joint_names,
+            joint_names=run.joint_names,
             time=time,
             q=given_away(q),
             dq=given_away(dq),
             ddq=given_away(ddq),
-            tau=run.torque[inner],
+            tau=run.effort[inner],
             tau_filtered=given_away(torque),
             rate=self.rate / every,
             cutoff=min(cutoff, 0.5 * self.rate),

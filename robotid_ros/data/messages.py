@@ -96,27 +96,6 @@ class MessageChunk:
         return [data[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-class LossCounter:
-    """Counts messages that are missing in the publishers' sequence numbers."""
-
-    def __init__(self) -> None:
-        self.lost = 0
-        self._last: dict[int, int] = {}
-
-    def count(self, chunk: MessageChunk) -> int:
-        """Return how many were lost before or within this chunk."""
-        lost = 0
-        for publisher in np.unique(chunk.publisher).tolist():
-            numbers = chunk.sequence[(chunk.publisher == publisher) & (chunk.sequence >= 0)]
-            if not len(numbers):
-                continue
-            steps = np.diff(numbers, prepend=self._last.get(publisher, int(numbers[0]) - 1))
-            lost += int((steps[steps > 1] - 1).sum())
-            self._last[publisher] = int(numbers[-1])
-        self.lost += lost
-        return lost
-
-
 LARGEST = 1 << 20  # [bytes] of a joint state, of any arm's some kB
 HEADER = 4  # encapsulation bytes; alignment is relative to their end
 ByteArray = NDArray[np.uint8]

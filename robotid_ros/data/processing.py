@@ -19,7 +19,7 @@ import numpy as np
 
 from robotid_ros import __version__
 from robotid_ros.arrays import LARGEST, Array, IntArray, given_away
-from robotid_ros.data.bag import opened
+from robotid_ros.data.bag import Bag, opened
 from robotid_ros.data.context import Context, read_context
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.messages import FAULTS
@@ -164,7 +164,7 @@ def read_strokes(
     try:
         strokes = cut_strokes(recording.joint_names, recording.time[usable], values[usable, :n], values[usable, n:])
     except DataError as cause:
-        raise DataError(f'{path}: {cause}') from cause
+        raise cause.within(str(path), file=str(path)) from cause
     return replace(strokes, provenance=provenance)
 
 
@@ -195,10 +195,11 @@ def _screened(
     counts = screen.finish()
     usable = np.flatnonzero(screened.usable)
     if len(usable) < 32:
-        raise DataError(
+        message = (
             f'expected at least 32 usable samples, got {len(usable)} of {len(recording)} '
             f'({counts.not_a_number} not finite, {counts.repeated} repeated, {counts.backward} backward)'
         )
+        raise DataError(message, expected=32, found=len(usable))
     unwrapper = TurnUnwrapper()
     for start in range(0, len(usable), _AT_ONCE):
         part = usable[start : start + _AT_ONCE]
@@ -259,10 +260,11 @@ def _require_seconds(time: Array) -> None:
     usual = float(np.median(steps)) if len(steps) else 0.0
     if usual > _SLOWEST:
         unit = 'milliseconds' if usual < 1e3 * _SLOWEST else 'microseconds or nanoseconds'
-        raise DataError(
+        message = (
             f'expected times in seconds, got samples {usual:.4g} s apart, {1.0 / usual:.3g} Hz, where at least '
             f'{1.0 / _SLOWEST:g} Hz are needed; are the times in {unit}?'
         )
+        raise DataError(message, expected=_SLOWEST, found=usual)
 
 
 def process_file(
@@ -299,7 +301,7 @@ def process_file(
     settings = settings or ProcessingSettings()
     why_not = ''
     bag = opened(path)
-    if settings.average:
+    if settings.average and isinstance(bag, Bag):
         try:
             dataset = average_bag(bag, settings, topic, progress)
         except NoUsablePeriodError as cause:
@@ -320,7 +322,11 @@ def summarize(dataset: Dataset) -> str:
     source = dataset.provenance.get('recording', {})
     samples, rate = screening.get('samples', 0), screening.get('rate', 0.0)
     motion = dataset.provenance.get('motion', '')
-    lines = [f'recording  {source.get("file", "?")}: {samples} samples at {rate:.6g} Hz', _gaps(screening)]
+    gaps = 'none'
+    if screening.get('gaps'):
+        count, missing, longest = (screening[name] for name in ('gaps', 'missing', 'longest_gap'))
+        gaps = f'{count}, {missing} samples missing, longest {longest:.3g} s'
+    lines = [f'recording  {source.get("file", "?")}: {samples} samples at {rate:.6g} Hz', f'gaps       {gaps}']
     if source.get('other_topics'):
         lines.append(f'note       joint states of {source["topic"]}, not of {", ".join(source["other_topics"])}')
     counts = {**source.get('counts', {}), **source.get('faults', {}), **screening}
@@ -345,13 +351,6 @@ def summarize(dataset: Dataset) -> str:
     if 'not_averaged' in dataset.provenance:
         lines.append(f'note       {dataset.provenance["not_averaged"]}')
     return '\n'.join(lines)
-
-
-def _gaps(screening: dict[str, Any]) -> str:
-    if not screening.get('gaps'):
-        return 'gaps       none'
-    count, missing, longest = (screening[name] for name in ('gaps', 'missing', 'longest_gap'))
-    return f'gaps       {count}, {missing} samples missing, longest {longest:.3g} s'
 
 
 def _averaging_lines(dataset: Dataset) -> list[str]:

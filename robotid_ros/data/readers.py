@@ -14,7 +14,7 @@ velocity, acceleration, effort [N m] and current [A]. Columns are found by name,
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,22 +53,16 @@ def read_csv(path: str | Path) -> Recording:
         length, something that is no number, or no sample.
     """
     path = Path(path)
-    layout: dict[str, Sequence[str | None]] = {}
-    unknown: list[str] = []
-
-    def assign(names: tuple[str, ...]) -> Mapping[str, Sequence[str | None]]:
-        layout.update(_layout(names, path))
-        known = {name for columns in layout.values() for name in columns}
-        unknown.extend(name for name in names if name not in known)
-        return layout
-
-    arrays: dict[str, Any] = dict(read_table(path, assign, blank=QUANTITIES).arrays)
+    table = read_table(path, lambda names: _layout(names, path), blank=QUANTITIES)
+    arrays: dict[str, Any] = dict(table.arrays)
+    layout = _layout(table.names, path)
+    known = {name for columns in layout.values() for name in columns}
     joints = tuple(str(name).partition('/')[2] for name in layout['position'])
     provenance: dict[str, Any] = {
         'file': path.name,
         'sha256': file_hash(path),
         'format': 'csv',
-        'ignored_columns': unknown,
+        'ignored_columns': [name for name in table.names if name not in known],
     }
     return Recording(joint_names=joints, time=arrays.pop('time')[:, 0], provenance=provenance, **arrays)
 
@@ -89,7 +83,8 @@ def _layout(names: tuple[str, ...], path: Path) -> dict[str, Sequence[str | None
     joints = [name.partition('/')[2] for name in names if name.startswith('position/') and name != 'position/']
     found = ', '.join(names)[:200]
     if 'time' not in have:
-        raise DataError(f"{path}: expected a column 'time' [s] in the first line; it has: {found}")
+        message = f"{path}: expected a column 'time' [s] in the first line; it has: {found}"
+        raise DataError(message, name='time', found=names)
     if not joints:
         raise DataError(f"{path}: expected columns 'position/<joint>' [rad]; it has: {found}")
     layout: dict[str, Sequence[str | None]] = {'time': ('time',)}
@@ -101,7 +96,8 @@ def _layout(names: tuple[str, ...], path: Path) -> dict[str, Sequence[str | None
     for name in names:
         quantity, _, joint = name.partition('/')
         if joint and quantity in QUANTITIES and name not in expected:
-            raise DataError(f"{path}: column '{name}' has no 'position/{joint}' beside it")
+            message = f"{path}: column '{name}' has no 'position/{joint}' beside it"
+            raise DataError(message, name=name, expected=f'position/{joint}')
     return layout
 
 
@@ -135,7 +131,8 @@ def read_recording(path: str | Path | Bag, topic: str | None = None, joints: Seq
     >>> recording.joint_names, recording.rate  # doctest: +SKIP
     (('shoulder', 'elbow'), 1000.0)
     """
-    with refusing(str(path.path if isinstance(path, Bag) else path), DataError):
+    name = str(path.path if isinstance(path, Bag) else path)
+    with refusing(name, DataError, file=name):
         path = opened(path)
         if isinstance(path, Bag):
             context = read_context(path, topic, joints or ())
@@ -143,7 +140,7 @@ def read_recording(path: str | Path | Bag, topic: str | None = None, joints: Seq
         if not path.exists():
             raise DataError(f'{path} does not exist')
         if topic is not None:
-            raise DataError(f"{path} has no topics; leave the topic '{topic}' out")
+            raise DataError(f"{path} has no topics; leave the topic '{topic}' out", name=topic)
         if path.suffix == '.npz':
             recording = load_recording(path)
             source = {'file': path.name, 'sha256': file_hash(path), 'origin': dict(recording.provenance)}
@@ -161,7 +158,7 @@ def recordings_in(folder: Path) -> list[Path]:
     """Return the recordings below a folder, at any depth; none where it is a bag itself, or no folder."""
     if not folder.is_dir() or is_bag_folder(folder):
         return []
-    with refusing(f"folder '{folder}'", DataError):
+    with refusing(f"folder '{folder}'", DataError, file=str(folder)):
         found = sorted(below(folder, {folder.resolve()}))
     if not found:
         raise DataError(f"'{folder}' holds no recordings; expected {', '.join(SUFFIXES)} files, or bags")

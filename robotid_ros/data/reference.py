@@ -46,7 +46,7 @@ class PeriodicReference:
             asked = np.interp(time, self.points[0], self.points[1][:, j], period=self.period)
             apart = float(np.std(asked - position[:, j]))
             if apart > 0.5 * max(float(np.std(asked)), 1e-3):
-                raise NoUsablePeriodError(f"joint '{joint}' is {apart:.3g} (rms) away from it")
+                raise NoUsablePeriodError(f"joint '{joint}' is {apart:.3g} (rms) away from it", name=joint, found=apart)
 
 
 def decode_reference(message: bytes) -> PeriodicReference | None:
@@ -105,7 +105,8 @@ def reference_period(times: Array, position: Array, velocity: Array | None) -> f
     first point, it ends one step later. Times have the shape (N,) [s], positions and velocities (N, n).
     """
     if len(times) < 3 or not (np.diff(times) > 0.0).all():
-        raise DataError(f'reference: expected at least 3 points with increasing times, got {len(times)}')
+        message = f'reference: expected at least 3 points with increasing times, got {len(times)}'
+        raise DataError(message, expected=3, found=len(times))
     step = float(times[1] - times[0])
     last = position[-1] - position[-2] if velocity is None else velocity[-1] * step
     closed = float(np.abs(position[-1] - position[0]).max())

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray, given_away
-from robotid_ros.data.dataset import Dataset, EvenRecording, Run
+from robotid_ros.data.dataset import Dataset, EvenRecording
+from robotid_ros.data.recording import Recording
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel_names
@@ -51,7 +52,8 @@ def period_average(
     """
     bins = min(round(period / step), MOST_BINS) if step > 0.0 else 0
     if bins < 16:
-        raise NoUsablePeriodError(f'averaging: expected at least 16 samples per period of {period:g} s, got {bins}')
+        message = f'averaging: expected at least 16 samples per period of {period:g} s, got {bins}'
+        raise NoUsablePeriodError(message, expected=16, found=bins)
     return PeriodAverage(
         period=period,
         bins=bins,
@@ -147,10 +149,11 @@ def _require_repeating(average: AveragedPeriod, joints: tuple[str, ...]) -> None
     for j, joint in enumerate(joints):
         motion, scatter = float(np.std(average.mean[:, j])), float(average.noise_std[j])
         if scatter > _LARGEST_SCATTER * max(motion, 1e-3):
-            raise NoUsablePeriodError(
+            message = (
                 f"the motion does not repeat every {average.period:g} s: joint '{joint}' is elsewhere by {scatter:.3g} "
                 f'(rms) from period to period, and moves by {motion:.3g}'
             )
+            raise NoUsablePeriodError(message, name=joint, found=scatter)
 
 
 def standing_still(position: Any, noise_std: Any, joints: tuple[str, ...]) -> list[str]:
@@ -220,17 +223,19 @@ def filtered_dataset(
     bandwidth = choose_cutoff(even_position, rate, margin=7.0)
     cutoff = bandwidth.cutoff if settings.cutoff is None else settings.cutoff
     if cutoff > 0.5 * rate:
-        raise DataError(
+        message = (
             f'cutoff: expected at most {0.5 * rate:.4g} Hz, half the rate of the recording, got {cutoff:g} Hz; a '
             'recording holds nothing faster'
         )
+        raise DataError(message, name='cutoff', expected=0.5 * rate, found=cutoff)
     # What a cubic misses in a gap grows with how far the motion gets in it, whatever the filter lets through.
     pace = float(np.median(bandwidth.motion[bandwidth.moving])) if bandwidth.moving.any() else cutoff
     runs = _runs(time, breaks, max(1.5 * step, settings.largest_gap / pace))
     evened = [_resampled(time[run], (position[run], torque[run]), step) for run in runs]
     even = EvenRecording(
-        joint_names=joints,
-        runs=tuple(Run(time=grid, position=values[0], torque=values[1]) for grid, values in evened),
+        runs=tuple(
+            Recording(joint_names=joints, time=grid, position=values[0], effort=values[1]) for grid, values in evened
+        ),
         rate=rate,
         differentiation=settings.differentiation,
         trimmed=settings.trimmed,

@@ -111,15 +111,17 @@ def torque_factors(joints: tuple[str, ...], settings: ProcessingSettings, curren
     for k, (joint, is_current) in enumerate(zip(joints, currents, strict=True)):
         if is_current and joint not in settings.torque_constants:
             known = ', '.join(settings.torque_constants) or 'none'
-            raise DataError(
+            message = (
                 f"joint '{joint}': its torque comes from a motor current, which needs a torque constant [N m/A]; "
                 f'the configuration has them for: {known}; give torque_constants and gear_ratios in a robot '
                 'configuration'
             )
+            raise DataError(message, name=joint, expected=tuple(settings.torque_constants))
         if is_current:
             factors[k] = settings.torque_constants[joint] * settings.gear_ratios.get(joint, 1.0)
         if factors[k] == 0.0 or not np.isfinite(factors[k]):
-            raise DataError(f"joint '{joint}': expected a finite torque constant other than 0, got {factors[k]}")
+            message = f"joint '{joint}': expected a finite torque constant other than 0, got {factors[k]}"
+            raise DataError(message, name=joint, found=float(factors[k]))
     return factors
 
 
@@ -152,9 +154,10 @@ def measured_torque(recording: Recording, settings: ProcessingSettings) -> tuple
             columns.append(effort)
             meanings.append(meaning)
         else:
-            raise DataError(
+            message = (
                 f"joint '{joint}' has neither effort nor current in this recording; an identification needs one of them"
             )
+            raise DataError(message, name=joint)
     factors = torque_factors(joints, settings, tuple(meaning == 'current' for meaning in meanings))
     return np.stack(columns, axis=1) * factors, tuple(meanings)
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from robotid_ros.data.dataset import Dataset, EvenRecording, Run
+from robotid_ros.data.dataset import Dataset, EvenRecording
 from robotid_ros.data.recording import Recording
 from robotid_ros.errors import DataError
 from robotid_ros.files import atomic_file
@@ -30,7 +30,7 @@ from robotid_ros.reading import refusing
 Stored = TypeVar('Stored', Recording, Dataset)
 
 KINDS: dict[type, str] = {Recording: 'robotid_ros recording 1', Dataset: 'robotid_ros dataset 2'}
-_OF_RUNS = ('time', 'position', 'torque')
+_OF_RUNS = {'time': 'time', 'position': 'position', 'torque': 'effort'}  # in the file, in memory
 _CONTEXT = {'description': str, 'robot': dict, 'plan': dict}
 
 
@@ -43,7 +43,9 @@ def save_dataset(path: str | Path, dataset: Dataset) -> None:
     """Write a dataset as npz (uncompressed numpy arrays; text as JSON)."""
     even, arrays = dataset.unfiltered, {}
     if even is not None:
-        arrays = {f'run_{name}': np.concatenate([getattr(run, name) for run in even.runs]) for name in _OF_RUNS}
+        arrays = {
+            f'run_{name}': np.concatenate([getattr(run, own) for run in even.runs]) for name, own in _OF_RUNS.items()
+        }
         arrays['run_length'] = np.array([len(run) for run in even.runs])
     settings = {name: getattr(even, name) for name in ('rate', 'differentiation', 'trimmed')} if even else None
     _save(path, dataset, {'unfiltered': settings}, arrays)
@@ -57,7 +59,7 @@ def load_recording(path: str | Path) -> Recording:
     DataError
         If the file is missing, damaged or something else.
     """
-    with refusing(str(path), DataError):
+    with refusing(str(path), DataError, file=str(path)):
         return _built(Recording, *_load(path, Recording))
 
 
@@ -69,20 +71,20 @@ def load_dataset(path: str | Path) -> Dataset:
     DataError
         If the file is missing, damaged or something else.
     """
-    with refusing(f'{path}: this dataset', DataError):
+    with refusing(f'{path}: this dataset', DataError, file=str(path)):
         header, arrays = _load(path, Dataset)
         if header['unfiltered'] is not None:
             edges = np.cumsum([0, *arrays.pop('run_length').tolist()])
-            columns = {name: arrays.pop(f'run_{name}') for name in _OF_RUNS}
-            runs = (Run(**{name: columns[name][a:b] for name in _OF_RUNS}) for a, b in pairwise(edges))
-            joints = tuple(header['joint_names'])
-            header['unfiltered'] = EvenRecording(joint_names=joints, runs=tuple(runs), **header['unfiltered'])
+            columns = {own: arrays.pop(f'run_{name}') for name, own in _OF_RUNS.items()}
+            whole = Recording(joint_names=tuple(header['joint_names']), **columns)
+            runs = tuple(whole.slice(a, b) for a, b in pairwise(edges))
+            header['unfiltered'] = EvenRecording(runs=runs, **header['unfiltered'])
         return _built(Dataset, header, arrays)
 
 
 def stored_context(path: str | Path) -> dict[str, Any]:
     """Return what an npz file keeps of the context of its recording, and its joints."""
-    with refusing(str(path), DataError), _opened(path) as archive:
+    with refusing(str(path), DataError, file=str(path)), _opened(path) as archive:
         header = json.loads(str(archive['header']))
         return {**_context(header), 'joints': tuple(map(str, header.get('joint_names', ())))}
 
@@ -135,7 +137,7 @@ def _load(path: str | Path, kind: type) -> tuple[dict[str, Any], dict[str, Any]]
         raise DataError(f'{path}: expected an npz file of this package, got something else or a damaged one') from cause
     found = header.get('kind') if isinstance(header, dict) else None
     if found != KINDS[kind]:
-        raise DataError(f'{path}: expected a {KINDS[kind]!r}, got a {found!r:.60}')
+        raise DataError(f'{path}: expected a {KINDS[kind]!r}, got a {found!r:.60}', expected=KINDS[kind], found=found)
     return header, arrays
 
 

@@ -11,16 +11,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from robotid_ros import __version__
 from robotid_ros.arrays import LARGEST, Array, IntArray, require_names
-from robotid_ros.data.bag import Bag, opened
+from robotid_ros.data.bag import Bag
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.data.messages import COMPLETE, JointStateDecoder, LossCounter, MessageChunk
+from robotid_ros.data.messages import COMPLETE, JointStateDecoder, MessageChunk
 from robotid_ros.data.reference import PeriodicReference, decode_reference
 from robotid_ros.data.runs import NoUsablePeriodError, averaged_dataset, period_average
 from robotid_ros.data.settings import ProcessingSettings, torque_factors
@@ -59,7 +58,8 @@ class StreamProcessor:
         self._screen = SampleScreen()
         self._late = LateStamps()
         self._unwrapper = TurnUnwrapper()
-        self._loss = LossCounter()
+        self._lost = 0
+        self._last: dict[int, int] = {}  # sequence number by publisher
         self._average: PeriodAverage | None = None
         self._step = 0.0  # of a simulation whose efforts are averaged with the accelerations of their own steps [s]
         self._factors: Array | None = None
@@ -85,7 +85,7 @@ class StreamProcessor:
         """Process messages in the order of their arrival."""
         if not len(chunk):
             return
-        self._loss.count(chunk)
+        self._count_lost(chunk)
         batch = self._decoder.decode_block(chunk.payload, chunk.lengths)
         complete = np.flatnonzero(batch.reason == COMPLETE)
         if not len(complete):
@@ -142,7 +142,7 @@ class StreamProcessor:
             **self._decoder.counts,
             'missing_effort': self._without_effort,
             'extra_joints': self._decoder.extra,
-            'lost_before_capture': self._loss.lost,
+            'lost_before_capture': self._lost,
         }
 
     def periods(self) -> dict[str, Any]:
@@ -157,6 +157,15 @@ class StreamProcessor:
             'excluded': list(average.excluded),
             'noise_std': None if noise is None else noise[n : 2 * n].tolist(),
         }
+
+    def _count_lost(self, chunk: MessageChunk) -> None:
+        """Count what is missing in the publishers' sequence numbers."""
+        for publisher in np.unique(chunk.publisher).tolist():
+            numbers = chunk.sequence[(chunk.publisher == publisher) & (chunk.sequence >= 0)]
+            if len(numbers):
+                steps = np.diff(numbers, prepend=self._last.get(publisher, int(numbers[0]) - 1))
+                self._lost += int((steps[steps > 1] - 1).sum())
+                self._last[publisher] = int(numbers[-1])
 
     def _prepare(self) -> None:
         """Choose the columns, once the joints are known."""
@@ -204,17 +213,14 @@ class StreamProcessor:
 
 
 def average_bag(
-    path: str | Path | Bag, settings: ProcessingSettings, topic: str | None = None, progress: Progress | None = None
+    bag: Bag, settings: ProcessingSettings, topic: str | None = None, progress: Progress | None = None
 ) -> Dataset | None:
-    """Average the periods of a bag with a reference from disk, a piece at a time; None of any other file.
+    """Average the periods of a bag with a reference from disk, a piece at a time; None of a bag without one.
 
     Memory does not grow with the recording. Messages after the end of the reference are left out. Joints, period and
     start of the settings are used where given, otherwise those of the recorded reference. Raises a DataError if no
     period is usable.
     """
-    bag = opened(path)
-    if isinstance(bag, Path):
-        return None
     topic = bag.choose(topic, joints=settings.joints)
     announced = bag.reference_topic(topic)
     if not announced:

@@ -73,7 +73,8 @@ class FrictionStrokes:
         moving = (self.dq != 0.0).sum(axis=1)
         if (moving != 1).any():
             row = int(np.flatnonzero(moving != 1)[0])
-            raise DataError(f'friction strokes: expected one joint that moves in each row, row {row} has {moving[row]}')
+            message = f'friction strokes: expected one joint that moves in each row, row {row} has {moving[row]}'
+            raise DataError(message, expected=1, found=int(moving[row]))
 
     def __len__(self) -> int:
         return len(self.time)
@@ -93,7 +94,8 @@ class FrictionStrokes:
         """Return them; a DataError if a joint has none: a sweep that was planned moves every joint of its arm."""
         lacking = [name for j, name in enumerate(self.joint_names) if not (self.joint == j).any()]
         if lacking:
-            raise DataError(f'the friction sweep was interrupted: no steady stroke of {", ".join(lacking)}')
+            message = f'the friction sweep was interrupted: no steady stroke of {", ".join(lacking)}'
+            raise DataError(message, found=tuple(lacking))
         return self
 
     def of_joints(self, joint_names: tuple[str, ...]) -> 'FrictionStrokes':

@@ -13,12 +13,14 @@ The six axes become six more channels of a recording, efforts of joints that nev
 screening and the filter that joint torques go through.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from robotid_ros.arrays import Array
 from robotid_ros.data.bag import Bag, opened, read_bag
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.processing import process_recording
@@ -54,38 +56,31 @@ def read_wrench(
     DataError
         If it cannot be read, or an axis or a joint is not in it.
     """
-    bag, path = opened(path), Path(path)
-    recording = _from_bag(bag, tuple(joints), topic) if isinstance(bag, Bag) else _from_csv(path, tuple(joints))
-    settings = ProcessingSettings(
-        joints=recording.joint_names,
-        effort=dict.fromkeys(recording.joint_names, 'torque'),
-        average=False,
-        cutoff=cutoff,
+    bag, path, names = opened(path), Path(path), (*joints, *AXES)
+    time, q, wrench, provenance = (
+        _of_bag(bag, tuple(joints), topic) if isinstance(bag, Bag) else _of_csv(path, tuple(joints))
     )
+    recording = Recording(
+        joint_names=names,
+        time=time,
+        position=np.hstack([q, np.zeros_like(wrench)]),
+        effort=np.hstack([np.zeros_like(q), wrench]),
+        provenance=provenance,
+    )
+    settings = ProcessingSettings(joints=names, effort=dict.fromkeys(names, 'torque'), average=False, cutoff=cutoff)
     dataset = process_recording(recording, settings)
     return replace(dataset, sources=(path.name,)) if len(dataset.sources) == 1 else dataset
 
 
-def _combined(
-    joints: tuple[str, ...], time: np.ndarray, q: np.ndarray, wrench: np.ndarray, **others: object
-) -> Recording:
-    return Recording(
-        joint_names=(*joints, *AXES),
-        time=time,
-        position=np.hstack([q, np.zeros((len(time), len(AXES)))]),
-        effort=np.hstack([np.zeros_like(q), wrench]),
-        **others,  # type: ignore[arg-type]
-    )
-
-
-def _from_csv(path: Path, joints: tuple[str, ...]) -> Recording:
+def _of_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, Array, Array, Mapping[str, Any]]:
+    """Return times (N,), positions (N, n), wrenches (N, 6), and where they are from."""
     layout = {'time': ['time'], 'q': [f'position/{joint}' for joint in joints], 'wrench': AXES}
     arrays = read_table(path, layout, blank=('wrench',)).arrays
-    provenance = {'file': path.name, 'sha256': file_hash(path)}
-    return _combined(joints, arrays['time'][:, 0], arrays['q'], arrays['wrench'], provenance=provenance)
+    return arrays['time'][:, 0], arrays['q'], arrays['wrench'], {'file': path.name, 'sha256': file_hash(path)}
 
 
-def _from_bag(bag: Bag, joints: tuple[str, ...], topic: str | None) -> Recording:
+def _of_bag(bag: Bag, joints: tuple[str, ...], topic: str | None) -> tuple[Array, Array, Array, Mapping[str, Any]]:
+    """Return the same of a bag, at the stamps of the wrenches."""
     moving = read_bag(bag, joints=joints)
     stamps, values = bag.numbers(bag.choose(topic, WRENCH, '; set wrench_topic of the recorder'))
     inside, there = moving.at(stamps)
@@ -94,4 +89,4 @@ def _from_bag(bag: Bag, joints: tuple[str, ...], topic: str | None) -> Recording
             f'{bag.path}: expected at least 32 wrenches while there are joint states, got {len(there)}; are their '
             'stamps of the same clock?'
         )
-    return _combined(joints, there.time, there.position, values[inside], provenance=moving.provenance)
+    return there.time, there.position, values[inside], moving.provenance

@@ -123,7 +123,7 @@ def export(
         If the format is unknown, the result is not usable or belongs to another arm, or nothing can be written.
     """
     if to not in FORMATS:
-        raise ModelError(f"format '{to}' is unknown; there are: {', '.join(FORMATS)}")
+        raise ModelError(f"format '{to}' is unknown; there are: {', '.join(FORMATS)}", name=to, expected=tuple(FORMATS))
     if mjcf is not None and to != 'mjcf':
         raise ModelError(f'a given MJCF (--mjcf) belongs to the format mjcf, not to {to}')
     form = _formats(None if mjcf is None else Path(mjcf), servo)[to]

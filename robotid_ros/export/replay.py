@@ -164,7 +164,7 @@ class Replayed:
 
         Raises a DataError if it cannot be read or is none.
         """
-        with refusing(f"replay '{path}'", DataError):
+        with refusing(f"replay '{path}'", DataError, file=str(path)):
             return cls.from_dict(read_yaml(path, 'replay', DataError))
 
 

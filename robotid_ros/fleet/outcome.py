@@ -195,15 +195,16 @@ def entries_of(path: str | Path, *, leave_out: Path | None = None) -> tuple[Entr
     """
     path = Path(path).absolute()  # workers of a cluster are started in folders of their own
     if path.is_dir() and not (path / METADATA).is_file():
-        with refusing(f"folder '{path}'", DataError):
+        with refusing(f"folder '{path}'", DataError, file=str(path)):
             found = list(_in_folder(path, leave_out))
     elif path.is_file():
-        with refusing(f"list of recordings '{path}'", DataError):
+        with refusing(f"list of recordings '{path}'", DataError, file=str(path)):
             found = list(_in_list(path))
     else:
         raise DataError(f"'{path}': expected a folder with recordings, or a list of them (CSV)")
     if not found:
-        raise DataError(f"'{path}' holds no recordings; expected {', '.join(SUFFIXES)} files, or bags")
+        message = f"'{path}' holds no recordings; expected {', '.join(SUFFIXES)} files, or bags"
+        raise DataError(message, file=str(path), expected=SUFFIXES)
     count = Counter(entry.folder for entry in found)
     named = [
         replace(entry, name=f'{entry.name}{entry.recording.suffix}') if count[entry.folder] > 1 else entry
@@ -212,7 +213,7 @@ def entries_of(path: str | Path, *, leave_out: Path | None = None) -> tuple[Entr
     count = Counter(entry.folder for entry in named)
     for entry in named:
         if count[entry.folder] > 1:
-            raise DataError(f"'{entry.recording}' is there twice, for the arm '{entry.arm}'")
+            raise DataError(f"'{entry.recording}' is there twice, for the arm '{entry.arm}'", name=str(entry.recording))
     return tuple(sorted(named, key=lambda each: (each.arm, each.time is None, each.time or 0.0, each.name)))
 
 
@@ -233,10 +234,12 @@ def _in_list(path: Path) -> Iterator[Entry]:
     unknown = [head for head in heads if head not in _COLUMNS]
     if unknown or 'recording' not in heads:
         problem = f"column '{unknown[0][:40]}' is unknown" if unknown else "there is no column 'recording'"
-        raise DataError(f'{path}: {problem}; the columns of a list are: {", ".join(_COLUMNS)}')
+        message = f'{path}: {problem}; the columns of a list are: {", ".join(_COLUMNS)}'
+        raise DataError(message, name=unknown[0] if unknown else 'recording', expected=_COLUMNS)
     for row in rows:
         if None in row or None in row.values() or not row['recording'].strip():
-            raise DataError(f'{path}, line {rows.line_num}: expected {len(heads)} cells, and a recording')
+            message = f'{path}, line {rows.line_num}: expected {len(heads)} cells, and a recording'
+            raise DataError(message, line=rows.line_num, expected=len(heads))
         cells = {head: str(cell).strip() for head, cell in row.items() if str(cell).strip()}
         recording = path.parent / cells['recording']
         beside: dict[str, Any] = {
@@ -251,13 +254,13 @@ def _in_list(path: Path) -> Iterator[Entry]:
             recording=recording,
             arm=cells.get('arm') or path.stem,
             name='-'.join(part for part in Path(cells['recording']).with_suffix('').parts if part not in ('/', '..')),
-            time=_time(cells['time'], f'{path}, line {rows.line_num}') if 'time' in cells else _recorded_at(recording),
+            time=_time(cells['time'], path, rows.line_num) if 'time' in cells else _recorded_at(recording),
             **beside,
             **several,
         )
 
 
-def _time(text: str, where: str) -> float:
+def _time(text: str, path: Path, line: int) -> float:
     try:
         seconds = float(text)
     except ValueError:
@@ -268,7 +271,8 @@ def _time(text: str, where: str) -> float:
             seconds = -1.0
     if not 0.0 <= seconds < _LATEST:
         wanted = 'a date like 2026-05-31 or 2026-05-31T14:00, or seconds since 1970'
-        raise DataError(f"{where}: time: expected {wanted}, got '{text[:40]}'")
+        message = f"{path}, line {line}: time: expected {wanted}, got '{text[:40]}'"
+        raise DataError(message, line=line, name='time', expected=wanted, found=text)
     return seconds
 
 

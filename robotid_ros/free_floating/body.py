@@ -123,9 +123,9 @@ class RigidBody:
         if not self.checked:
             return
         if self.mass <= 0.0:
-            raise ModelError(f'mass: expected a positive number of kg, got {self.mass:g}')
+            raise ModelError(f'mass: expected a positive number of kg, got {self.mass:g}', name='mass', found=self.mass)
         if np.abs(inertia - inertia.T).max() > 1e-9 * max(1.0, np.abs(inertia).max()):
-            raise ModelError('inertia: expected a symmetric tensor')
+            raise ModelError('inertia: expected a symmetric tensor', name='inertia')
         reason = self.violation
         if reason is not None:
             raise ModelError(f'no real body has these inertial parameters: {reason}')
@@ -195,7 +195,7 @@ class RigidBody:
             six = frozen_array(content['inertia'], 'inertia (Ixx Ixy Ixz Iyy Iyz Izz)', (6,), ModelError)
             return cls(mass=content['mass'], center_of_mass=content['center_of_mass'], inertia=inertia_matrix(six))
         except ModelError as cause:
-            raise ModelError(f'{what}: {cause}') from cause
+            raise cause.within(what) from cause
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists."""

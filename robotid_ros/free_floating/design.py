@@ -171,7 +171,7 @@ class RestToRestSeries:
     base_frequency : float
         [Hz]
     harmonics : int
-        L
+        L, at least 2.
     samples : int
         N, of one period.
 
@@ -185,18 +185,15 @@ class RestToRestSeries:
     Raises
     ------
     ExcitationError
-        If there are fewer than 2 harmonics or 200 samples, or the start is not inside the limits.
+        If there are fewer than 200 samples, or the start is not inside the limits.
     """
 
     def __init__(
         self, start: Array, limits: JointLimits, *, base_frequency: float, harmonics: int, samples: int
     ) -> None:
-        if harmonics < 2:
-            raise ExcitationError(f'harmonics: expected at least 2, which end conditions need; got {harmonics}')
         if samples < 200 or samples < 8 * harmonics:
-            raise ExcitationError(
-                f'samples: expected at least {max(200, 8 * harmonics)} points per period, got {samples}'
-            )
+            message = f'samples: expected at least {max(200, 8 * harmonics)} points per period, got {samples}'
+            raise ExcitationError(message, name='samples', expected=max(200, 8 * harmonics), found=samples)
         self.start, self.base_frequency = start, base_frequency
         self.time = np.arange(samples) / (samples * base_frequency)
         order = np.arange(1, harmonics + 1, dtype=float)
@@ -215,10 +212,11 @@ class RestToRestSeries:
         self._below = start - middle + tight * (middle - limits.lower)
         if not (self._above > 0.0).all() or not (self._below > 0.0).all():
             k = int(np.argmin(np.minimum(self._above, self._below)))
-            raise ExcitationError(
+            message = (
                 f'start of joint {k + 1}: expected a position inside its limits '
                 f'{limits.lower[k]:g} .. {limits.upper[k]:g}, got {start[k]:g}'
             )
+            raise ExcitationError(message, name='start', expected=(limits.lower[k], limits.upper[k]), found=start[k])
         self._velocity, self._acceleration = tight * limits.velocity, tight * limits.acceleration
 
     @property
@@ -338,7 +336,8 @@ def design_excitation(
     for what in ('velocity', 'acceleration'):
         for name, value in zip(robot.arm.joint_names, getattr(bounds, what), strict=True):
             if value == np.inf:
-                raise ExcitationError(f"joint '{name}' has no {what} limit; a design needs one for every joint")
+                message = f"joint '{name}' has no {what} limit; a design needs one for every joint"
+                raise ExcitationError(message, name=name, expected=what)
     assumed = [robot, *(robot.with_body(body) for body in alternatives)]
     for each in assumed:
         each.require_physical_body()

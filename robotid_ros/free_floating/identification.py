@@ -195,32 +195,38 @@ def identify_target(
         assumed, or a setting is unknown.
     """
     if estimator not in ESTIMATORS:
-        raise IdentificationError(f"estimator '{estimator}' is not known; available: {', '.join(ESTIMATORS)}")
+        message = f"estimator '{estimator}' is not known; available: {', '.join(ESTIMATORS)}"
+        raise IdentificationError(message, name='estimator', expected=tuple(ESTIMATORS), found=estimator)
     if not 0.0 < forgetting <= 1.0:
-        raise IdentificationError(f'forgetting: expected a factor in (0, 1], got {forgetting:g}')
+        message = f'forgetting: expected a factor in (0, 1], got {forgetting:g}'
+        raise IdentificationError(message, name='forgetting', expected=(0.0, 1.0), found=forgetting)
     if forgetting != 1.0 and estimator != 'recursive':
-        raise IdentificationError(f"forgetting belongs to the recursive estimator; got it with '{estimator}'")
+        message = f"forgetting belongs to the recursive estimator; got it with '{estimator}'"
+        raise IdentificationError(message, name='forgetting', expected='recursive', found=estimator)
     stated = SensorNoise() if noise is None or not any(noise.to_dict().values()) else noise
     source, total, transfer = momentum if isinstance(momentum, str) else 'given', np.zeros(6), None
     if source == 'given':
         total = frozen_array(momentum, 'momentum', (6,), IdentificationError)
     elif source not in ('zero', 'estimated'):
-        raise IdentificationError(f"momentum: expected 'zero', 'estimated' or six numbers; got '{momentum}'")
+        message = f"momentum: expected 'zero', 'estimated' or six numbers; got '{momentum}'"
+        raise IdentificationError(message, name='momentum', expected=('zero', 'estimated'), found=momentum)
     if source == 'estimated' and estimator != 'weighted':
-        raise IdentificationError(
+        message = (
             "momentum='estimated' needs the estimator 'weighted', which weighs both kinds of unknowns; "
             f"got '{estimator}'"
         )
+        raise IdentificationError(message, name='momentum', expected='weighted', found=estimator)
     if source == 'estimated':
         body, total, transfer = _start_with_momentum(robot, measurement)
     else:
         plain = target_regression(robot, measurement, total)
         solution, rank = scaled_solution(plain.A, plain.Y)
         if not np.isfinite(_conditions(plain.A)[1]):
-            raise IdentificationError(
+            message = (
                 f'the motion determines {min(rank, 9)} of the ten unknowns; at least three samples are needed, with '
                 'angular velocities of the last link about different axes: record more of the designed trajectory'
             )
+            raise IdentificationError(message, expected=10, found=min(rank, 9))
         body = RigidBody.estimated(solution)
     # seen from the end, forgetting is a weight that grows from sample to sample
     age = np.sqrt(forgetting ** np.arange(len(measurement))[::-1])[:, None, None]
@@ -290,10 +296,11 @@ def _start_with_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasurem
     rows, transfer, right = _linear_system(robot, measurement)
     solution, rank = scaled_solution(np.concatenate([rows, -transfer], axis=2), right)
     if rank < 16:
-        raise IdentificationError(
+        message = (
             f'the motion determines {rank} of the 16 unknowns of target and momentum; '
             'record a longer, more varied motion, or give the momentum'
         )
+        raise IdentificationError(message, expected=16, found=rank)
     # The order of [m, m c, I about p_n] is not that of the standard parameters.
     body = RigidBody.from_parameters(np.concatenate([solution[4:10], solution[1:4], solution[:1]]))
     return body, solution[10:], transfer

@@ -93,7 +93,8 @@ class FloatingMeasurement:
             raise DataError('expected at least one sample, got none')
         if (np.diff(time) <= 0.0).any():
             k = int(np.argmax(np.diff(time) <= 0.0))
-            raise DataError(f'time: expected increasing stamps, got {time[k]:g} s and then {time[k + 1]:g} s')
+            message = f'time: expected increasing stamps, got {time[k]:g} s and then {time[k + 1]:g} s'
+            raise DataError(message, name='time', found=(time[k], time[k + 1]))
         count, n = len(time), len(self.joint_names)
         pose: dict[str, tuple[int, ...]] = {'base_position': (count, 3), 'base_orientation': (count, 4)}
         freeze_fields(self, DataError, {'q': (count, n), 'dq': (count, n), 'base_twist': (count, 6), **pose})
@@ -103,7 +104,8 @@ class FloatingMeasurement:
             length = np.linalg.norm(self.base_orientation, axis=1)
             if np.abs(length - 1.0).max() > 1e-2:
                 k = int(np.argmax(np.abs(length - 1.0)))
-                raise DataError(f'base_orientation: expected unit quaternions, got one of length {length[k]:g}')
+                message = f'base_orientation: expected unit quaternions, got one of length {length[k]:g}'
+                raise DataError(message, name='base_orientation', expected=1.0, found=float(length[k]))
 
     def __len__(self) -> int:
         return len(self.time)
@@ -196,7 +198,7 @@ def read_measurement(path: str | Path, joint_names: tuple[str, ...]) -> Floating
     source = Path(path).expanduser()
     if source.is_dir() or source.suffix in ('.mcap', '.db3', '.yaml'):
         return read_floating_bag(source, joint_names)
-    with refusing(f"measurement '{path}'", DataError):
+    with refusing(f"measurement '{path}'", DataError, file=str(path)):
         arrays = dict(read_table(source, layout, what=f"measurement '{path}'").arrays)
         provenance = {'file': source.name, 'sha256': file_hash(source)}
         return FloatingMeasurement(
@@ -265,7 +267,8 @@ def _values(bag: Bag, kinds: tuple[str, ...]) -> tuple[IntArray, Array] | None:
     if not names:
         return None
     if len(names) > 1:
-        raise DataError(f'{bag.path}: expected one topic of {bag.topics[names[0]]}, got {", ".join(names)}')
+        message = f'{bag.path}: expected one topic of {bag.topics[names[0]]}, got {", ".join(names)}'
+        raise DataError(message, expected=1, found=tuple(names))
     stamps, rows = bag.numbers(names[0])
     order, first = np.unique(stamps, return_index=True)
     if len(order) < 2:

@@ -73,7 +73,8 @@ class Mission(Settings):
             If the mission names no true target.
         """
         if self.target is None:
-            raise ModelError(f"{self.name}: a simulation needs 'target', the true one; the mission has 'prior' only")
+            message = f"{self.name}: a simulation needs 'target', the true one; the mission has 'prior' only"
+            raise ModelError(message, name='target')
         return self.robot.with_target(self.target)
 
     def sample_times(self, trajectory: FourierTrajectory) -> Array:
@@ -86,10 +87,11 @@ class Mission(Settings):
         """
         count = round(trajectory.period * self.rate) + 1
         if count < 3:
-            raise ExcitationError(
+            message = (
                 f'rate: {self.rate:g} Hz gives {count} samples in a period of {trajectory.period:g} s; '
                 'at least three are needed'
             )
+            raise ExcitationError(message, name='rate', expected=3, found=count)
         return np.linspace(0.0, trajectory.period, count)
 
 
@@ -109,7 +111,7 @@ def read_mission(path: str | Path | None = None) -> Mission:
     name = str(path or EXAMPLE)
     file = packaged_folder() / EXAMPLE if name == EXAMPLE and not Path(name).is_file() else Path(name).expanduser()
     content = read_yaml(file, 'mission file', ModelError)
-    with refusing(f"mission file '{name}'", ModelError):
+    with refusing(f"mission file '{name}'", ModelError, file=str(file)):
         return _checked(content, name, file.parent)
 
 
@@ -118,10 +120,11 @@ def _checked(content: Any, name: str, folder: Path) -> Mission:
         raise ModelError(f"mission file '{name}': expected {', '.join(_KEYS)}; got {type(content).__name__}")
     unknown = [str(key) for key in content if key not in _KEYS]
     if unknown:
-        raise ModelError(f"mission file '{name}': '{unknown[0]}' is not known; available: {', '.join(_KEYS)}")
+        message = f"mission file '{name}': '{unknown[0]}' is not known; available: {', '.join(_KEYS)}"
+        raise ModelError(message, name=unknown[0], expected=_KEYS)
     for key in ('robot', 'prior', 'start'):
         if key not in content:
-            raise ModelError(f"mission file '{name}' lacks '{key}'")
+            raise ModelError(f"mission file '{name}' lacks '{key}'", name=key)
     base = RigidBody.from_dict(content['base'], f'{name}: base') if 'base' in content else None
     beside = folder / str(content['robot'])
     robot = FreeFloatingRobot.from_urdf(
@@ -148,7 +151,8 @@ def _limits(robot: FreeFloatingRobot, content: Any, start: Array, name: str) -> 
     """Return the URDF's limits, narrowed by velocity, acceleration and excursion from the start."""
     known = ('velocity', 'acceleration', 'excursion')
     if not isinstance(content, Mapping) or not set(content) <= set(known):
-        raise ModelError(f'{name}: limits: expected some of {", ".join(known)}; got {content!r:.80}')
+        message = f'{name}: limits: expected some of {", ".join(known)}; got {content!r:.80}'
+        raise ModelError(message, name='limits', expected=known)
     limits = robot.arm.limits
 
     def given(key: str) -> Array:
@@ -156,7 +160,8 @@ def _limits(robot: FreeFloatingRobot, content: Any, start: Array, name: str) -> 
         spread = np.broadcast_to(value, robot.n) if np.ndim(value) == 0 else value
         array = frozen_array(spread, f'{name}: limits: {key}', (robot.n,), ModelError, finite=False)
         if not (array > 0.0).all():
-            raise ModelError(f'{name}: limits: {key}: expected positive numbers, got {array.min():g}')
+            message = f'{name}: limits: {key}: expected positive numbers, got {array.min():g}'
+            raise ModelError(message, name=key, found=float(array.min()))
         return array
 
     return limits.overridden(

@@ -110,10 +110,11 @@ def target_regression(
     joints differ, or there is momentum and the base pose was not measured.
     """
     if measurement.joint_names != robot.arm.joint_names:
-        raise DataError(
+        message = (
             f'expected the joints {", ".join(robot.arm.joint_names)}; '
             f'the measurement has {", ".join(measurement.joint_names)}'
         )
+        raise DataError(message, expected=robot.arm.joint_names, found=measurement.joint_names)
     known = robot.arm.inertial.copy()
     known[-1] = 0.0
     maps = momentum_map(robot.arm.with_inertial(known), measurement.q)

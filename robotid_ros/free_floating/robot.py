@@ -57,13 +57,15 @@ class FreeFloatingRobot:
     def __post_init__(self) -> None:
         base = self.arm.base_inertial
         if base[9] <= 0.0:
-            raise ModelError(
+            message = (
                 f"the base '{self.arm.base_name}' has no mass; a floating base needs one: give its link an "
                 '<inertial> in the URDF, or pass base='
             )
+            raise ModelError(message, name=self.arm.base_name)
         reason = physical_violation(base)
         if reason is not None:
-            raise ModelError(f"the base '{self.arm.base_name}' is not a physical body: {reason}")
+            message = f"the base '{self.arm.base_name}' is not a physical body: {reason}"
+            raise ModelError(message, name=self.arm.base_name)
 
     @classmethod
     def from_urdf(
@@ -121,9 +123,8 @@ class FreeFloatingRobot:
             With the reason.
         """
         if self.body.mass <= 0.0:
-            raise ModelError(
-                f'the last link with its target needs a positive mass, got {self.body.mass:g} kg; give the target'
-            )
+            message = f'the last link with its target needs a positive mass, got {self.body.mass:g} kg; give the target'
+            raise ModelError(message, name='mass', found=float(self.body.mass))
         reason = self.body.violation
         if reason is not None:
             raise ModelError(f'the last link with its target is no physical body: {reason}')

@@ -74,7 +74,7 @@ def simulate(
     robot.require_physical_body()
     time = frozen_array(time, 'time', (None,), DataError)
     if len(time) == 0 or (np.diff(time) <= 0.0).any():
-        raise DataError('time: expected increasing sample times')
+        raise DataError('time: expected increasing sample times', name='time')
     cycles = (time[-1] - time[0]) * trajectory.harmonics * trajectory.base_frequency
     if cycles > _MOST_CYCLES:
         raise DataError(
@@ -83,7 +83,8 @@ def simulate(
     total = frozen_array(momentum, 'momentum', (6,), DataError)
     quaternion = frozen_array(orientation, 'orientation', (4,), DataError)
     if abs(float(np.linalg.norm(quaternion)) - 1.0) > 1e-6:
-        raise DataError(f'orientation: expected a unit quaternion, got length {np.linalg.norm(quaternion):g}')
+        message = f'orientation: expected a unit quaternion, got length {np.linalg.norm(quaternion):g}'
+        raise DataError(message, name='orientation', expected=1.0)
     start = np.concatenate([frozen_array(position, 'position', (3,), DataError), quaternion])
     model = robot.model
 

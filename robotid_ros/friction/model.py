@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction.terms import (
     DISTANCES,
@@ -69,17 +69,16 @@ class FrictionBasis(NamedTuple):
     sensitivity: Array
 
 
+_PER_JOINT = ('velocity_scale', 'ripple_frequency', 'spring', 'presliding')  # a number for each joint, or for all
+
+
 def _array(value: ArrayLike | None) -> Array | None:
     return None if value is None else np.asarray(value, dtype=np.float64)
 
 
 def _positive(value: ArrayLike, name: str, *, zero: bool) -> Array:
-    array = np.array(value, dtype=float)
-    if array.ndim > 1 or not np.isfinite(array).all() or (array < 0.0).any() or (not zero and (array == 0.0).any()):
-        least = 'of at least 0' if zero else 'above 0'
-        raise IdentificationError(f'{name}: expected one number {least} per joint, got {array}')
-    array.flags.writeable = False
-    return array
+    above = -np.inf if zero else 0.0
+    return frozen_array(value, name, (None,) * min(np.ndim(value), 1), IdentificationError, at_least=0.0, above=above)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,17 +124,11 @@ class FrictionModel:
     are not negative."""
 
     def __post_init__(self) -> None:
-        if self.velocity_scale is not None:
-            object.__setattr__(self, 'velocity_scale', _positive(self.velocity_scale, 'velocity_scale', zero=False))
-        if self.ripple_frequency is not None:
-            object.__setattr__(
-                self, 'ripple_frequency', _positive(self.ripple_frequency, 'ripple_frequency', zero=True)
-            )
+        for name in _PER_JOINT:
+            if (value := getattr(self, name)) is not None:
+                zero = name in ('ripple_frequency', 'spring')  # of a joint without
+                object.__setattr__(self, name, _positive(value, name, zero=zero))
         _positive(self.ripple_limit, 'ripple_limit', zero=False)
-        if self.spring is not None:
-            object.__setattr__(self, 'spring', _positive(self.spring, 'spring', zero=True))
-        if self.presliding is not None:
-            object.__setattr__(self, 'presliding', _positive(self.presliding, 'presliding', zero=False))
         if _positive(self.lag, 'lag', zero=True) > LONGEST_DELAY:
             raise IdentificationError(f'lag: expected at most {LONGEST_DELAY:g} s, got {self.lag:g} s')
         names = self.linear_names
@@ -181,8 +174,7 @@ class FrictionModel:
     @property
     def by_name(self) -> bool:
         """Whether the name says all of the model."""
-        more = self.velocity_scale, self.ripple_frequency, self.spring, self.presliding
-        return self.lag == 0.0 and all(each is None for each in more)
+        return self.lag == 0.0 and all(getattr(self, name) is None for name in _PER_JOINT)
 
     def smoothed(self, velocity_scale: ArrayLike | None) -> 'FrictionModel':
         """Return the model with sign(v) replaced by tanh(v / velocity_scale); None restores the sign."""
@@ -195,17 +187,8 @@ class FrictionModel:
 
     def of_joint(self, joint: int) -> 'FrictionModel':
         """Return the model of one joint, with scalars in place of values per joint."""
-
-        def own(value: Array | None) -> Any:
-            return value if value is None or np.ndim(value) == 0 else value[joint]
-
-        return replace(
-            self,
-            velocity_scale=own(self.velocity_scale),
-            ripple_frequency=own(self.ripple_frequency),
-            spring=own(self.spring),
-            presliding=own(self.presliding),
-        )
+        values = {name: getattr(self, name) for name in _PER_JOINT}
+        return replace(self, **{name: value[joint] for name, value in values.items() if np.ndim(value)})
 
     def shape_bounds(self, fastest: Array) -> tuple[Array, Array]:
         """Return bounds of the shape parameters, shapes (n, s), given each joint's largest speed, shape (n,)."""
@@ -366,14 +349,15 @@ def parse_friction(name: str) -> tuple[str, tuple[str, ...]]:
             else "friction model 'auto' has no equation: it lets the data choose one"
         )
     if base not in MODELS:
-        raise IdentificationError(f"friction model '{base}' is unknown; there are: {', '.join(MODELS)}")
+        message = f"friction model '{base}' is unknown; there are: {', '.join(MODELS)}"
+        raise IdentificationError(message, name=base, expected=tuple(MODELS))
     for option in options:
         if option not in FRICTION_OPTIONS:
-            raise IdentificationError(
-                f"friction option '{option}' is unknown; there are: {', '.join(FRICTION_OPTIONS)}, joined by '+'"
-            )
+            message = f"friction option '{option}' is unknown; there are: {', '.join(FRICTION_OPTIONS)}, joined by '+'"
+            raise IdentificationError(message, name=option, expected=FRICTION_OPTIONS)
         if options.count(option) > 1:
-            raise IdentificationError(f"friction '{name}' has the option '{option}' more than once; give it once")
+            message = f"friction '{name}' has the option '{option}' more than once; give it once"
+            raise IdentificationError(message, name=option, expected=1, found=options.count(option))
     return base, tuple(option for option in FRICTION_OPTIONS if option in options)
 
 

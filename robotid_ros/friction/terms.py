@@ -169,6 +169,11 @@ class Term:
     needs_position: bool = False
 
 
+def _free(name: str, quantity: Quantity) -> Parameter:
+    """Return a parameter of either sign."""
+    return Parameter(name=name, quantity=quantity, bound={})
+
+
 COULOMB = Term(parameters=(Parameter(name='coulomb', quantity='force'),), columns=lambda at: (at.sign,))
 VISCOUS = Term(parameters=(Parameter(name='viscous', quantity='damping'),), columns=lambda at: (at.velocity,))
 
@@ -242,7 +247,7 @@ LOAD = Term(
 )
 
 # Bias of the current sensor, or friction that differs by direction: either sign.
-OFFSET = Term(parameters=(Parameter(name='offset', quantity='force', bound={}),), columns=lambda at: (1.0,))
+OFFSET = Term(parameters=(_free('offset', 'force'),), columns=lambda at: (1.0,))
 
 
 def _ripple(at: Motion) -> tuple[Any, ...]:
@@ -259,10 +264,7 @@ def _ripple(at: Motion) -> tuple[Any, ...]:
 
 
 RIPPLE = Term(
-    parameters=(
-        Parameter(name='ripple_sin', quantity='force', bound={}),
-        Parameter(name='ripple_cos', quantity='force', bound={}),
-    ),
+    parameters=(_free('ripple_sin', 'force'), _free('ripple_cos', 'force')),
     columns=_ripple,
     needs_position=True,
 )
@@ -270,15 +272,10 @@ RIPPLE = Term(
 # Stiffness of a spring or counterbalance at the joint, or of cables that it winds up. Its relaxed position is part of
 # the offset. Negative where it relieves the joint.
 SPRING = Term(
-    parameters=(Parameter(name='stiffness', quantity='stiffness', bound={}),),
+    parameters=(_free('stiffness', 'stiffness'),),
     columns=lambda at: (at.spring * at.position,),
     needs_position=True,
 )
-
-
-def _free(name: str, quantity: Quantity) -> Parameter:
-    """Return a parameter of either sign."""
-    return Parameter(name=name, quantity=quantity, bound={})
 
 
 # Any curve of friction over the speed, as a sum of smooth steps of different widths. The steps fall with their width,

@@ -147,7 +147,9 @@ class SetUp:
         if even is not None:
             runs = tuple(
                 replace(
-                    run, position=mapped(run.position, self.position, self.zero), torque=mapped(run.torque, self.torque)
+                    run,
+                    position=mapped(run.position, self.position, self.zero),
+                    effort=None if run.effort is None else mapped(run.effort, self.torque),
                 )
                 for run in even.runs
             )

@@ -9,7 +9,7 @@
 
 """Denavit-Hartenberg tables: from rows or YAML files, to models, and written back after a calibration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import yaml
 
-from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.arrays import Array, freeze_fields, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model.inertia import transform_inertial_parameters
 from robotid_ros.model.joint_limits import JointLimits
@@ -87,11 +87,8 @@ class DHTable:
         if self.convention not in ('standard', 'modified'):
             raise ModelError(f"convention: expected 'standard' or 'modified', got '{self.convention}'")
         defaults = {'beta': np.zeros(n), 'direction': np.ones(n)}
-        for name in (*_COLUMNS, *defaults):
-            value = getattr(self, name)
-            value = defaults[name] if name in defaults and np.size(value) == 0 else value
-            object.__setattr__(self, name, frozen_array(value, name, (n,), ModelError))
-        object.__setattr__(self, 'gravity', frozen_array(self.gravity, 'gravity', (3,), ModelError))
+        shapes: dict[str, tuple[int, ...]] = {**dict.fromkeys((*_COLUMNS, *defaults), (n,)), 'gravity': (3,)}
+        freeze_fields(self, ModelError, shapes, defaults=defaults)
         if not np.isin(self.direction, (-1.0, 1.0)).all():
             raise ModelError(f'direction: expected 1 or -1, got {self.direction.tolist()}')
         if not self.joint_types:
@@ -228,7 +225,7 @@ def read_dh_file(path: str | Path) -> DHTable:
         If the file is absent, is not YAML, or a key or value is not what was expected.
     """
     content = read_yaml(path, 'DH file', ModelError)
-    with refusing(f"DH file '{path}'", ModelError):
+    with refusing(f"DH file '{path}'", ModelError, file=str(path)):
         return _table(content, f"DH file '{path}'")
 
 
@@ -236,11 +233,9 @@ def _table(content: Any, where: str) -> DHTable:
     if not isinstance(content, Mapping):
         raise ModelError(f"{where}: expected the keys 'convention' and 'joints', got {type(content).__name__}")
     _require_keys(content, _TOP_KEYS, where)
-    convention = content.get('convention')
-    if convention not in ('standard', 'modified'):
-        raise ModelError(f"{where}: 'convention' must be 'standard' or 'modified'; it is {convention!r}")
-    length = _unit(content, 'length_unit', _LENGTHS, 'm', where)
-    angle = _unit(content, 'angle_unit', _ANGLES, 'rad', where)
+    convention = _word(content, 'convention', ('standard', 'modified'), None, where)
+    length = _LENGTHS[_word(content, 'length_unit', _LENGTHS, 'm', where)]
+    angle = _ANGLES[_word(content, 'angle_unit', _ANGLES, 'rad', where)]
     joints = content.get('joints')
     if not isinstance(joints, list) or not joints or not all(isinstance(row, Mapping) for row in joints):
         raise ModelError(f"{where}: 'joints' must be a list of {{name, theta, d, a, alpha}}; it is {joints!r:.60}")
@@ -263,25 +258,23 @@ def _row(row: Mapping[str, Any], k: int, length: float, angle: float, where: str
         raise ModelError(f"{where}, joint {k + 1}: 'name' must be a text; it is {name!r:.60}")
     owner = f"{where}, joint '{name}'"
     _require_keys(row, _JOINT_KEYS, owner)
-    kind = row.get('type', 'revolute')
-    if kind not in ('revolute', 'prismatic'):
-        raise ModelError(f"{owner}: 'type' must be 'revolute' or 'prismatic'; it is {kind!r}")
+    kind = _word(row, 'type', ('revolute', 'prismatic'), 'revolute', owner)
     for key in _COLUMNS:
         if key not in row:
-            raise ModelError(f"{owner}: '{key}' is missing; a row holds theta, d, a and alpha")
+            raise ModelError(f"{owner}: '{key}' is missing; a row holds theta, d, a and alpha", name=key)
     values = {key: _number(row, key, 0.0, owner) for key in (*_COLUMNS, 'beta')}
     for key in ('theta', 'alpha', 'beta'):
         values[key] *= angle
         if abs(values[key]) > 2.01 * np.pi:
-            raise ModelError(
-                f"{owner}: {key} = {row[key]} rad is more than a turn; if it is in degrees, say 'angle_unit: deg'"
-            )
+            message = f"{owner}: {key} = {row[key]} rad is more than a turn; if it is in degrees, say 'angle_unit: deg'"
+            raise ModelError(message, name=key, found=row[key])
     for key in ('d', 'a'):
         values[key] *= length
         if abs(values[key]) > _LONGEST:
-            raise ModelError(
+            message = (
                 f"{owner}: {key} = {row[key]} m is longer than any arm; if it is in millimetres, say 'length_unit: mm'"
             )
+            raise ModelError(message, name=key, found=row[key])
     joint_unit = angle if kind == 'revolute' else length
     return {
         'name': str(name),
@@ -302,18 +295,19 @@ def _number(row: Mapping[str, Any], key: str, default: float, owner: str) -> flo
     except (TypeError, ValueError):
         number = np.nan
     if not np.isfinite(number):
-        raise ModelError(f"{owner}: '{key}' must be a finite number; it is {value!r}")
+        raise ModelError(f"{owner}: '{key}' must be a finite number; it is {value!r}", name=key, found=value)
     return number
 
 
-def _unit(content: Mapping[str, Any], key: str, units: Mapping[str, float], default: str, where: str) -> float:
-    unit = content.get(key, default)
-    if unit not in units:
-        raise ModelError(f"{where}: '{key}' must be one of {', '.join(units)}; it is {unit!r}")
-    return units[unit]
+def _word(content: Mapping[str, Any], key: str, words: Collection[str], default: str | None, where: str) -> Any:
+    word = content.get(key, default)
+    if word not in tuple(words):
+        message = f"{where}: '{key}' must be one of {', '.join(words)}; it is {word!r}"
+        raise ModelError(message, name=key, expected=tuple(words), found=word)
+    return word
 
 
 def _require_keys(content: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
     for key in content:
         if key not in known:
-            raise ModelError(f"{where}: unknown key '{key}'; known are: {', '.join(known)}")
+            raise ModelError(f"{where}: unknown key '{key}'; known are: {', '.join(known)}", name=key, expected=known)

@@ -80,7 +80,8 @@ class JointLimits:
             positive = field.name not in ('lower', 'upper', *_FALLING) or field.name.endswith('slope')
             if positive and (value <= 0.0).any():
                 k = int(np.argmax(value <= 0.0))
-                raise ModelError(f'{field.name} limit of joint {k + 1}: expected a positive number, got {value[k]:g}')
+                message = f'{field.name} limit of joint {k + 1}: expected a positive number, got {value[k]:g}'
+                raise ModelError(message, name=field.name, found=float(value[k]))
             object.__setattr__(self, field.name, value)
         if (self.lower > self.upper).any():
             k = int(np.argmax(self.lower > self.upper))

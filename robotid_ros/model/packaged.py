@@ -34,9 +34,10 @@ def arm_file(robot: str | Path) -> Path:
     name = str(robot).removesuffix('.urdf')
     if name in packaged_arms():
         return packaged_folder() / f'{name}.urdf'
-    raise ModelError(
+    message = (
         f"robot '{robot}': no such file, and no packaged arm of that name; packaged are: {', '.join(packaged_arms())}"
     )
+    raise ModelError(message, name=str(robot), expected=packaged_arms())
 
 
 def config_file(config: str | Path) -> Path:

@@ -112,24 +112,27 @@ class RobotConfig(Settings):
     def check(self) -> None:
         """Refuse joints that are not those of the arm."""
         if not self.joints:
-            raise self.error('joints: expected the names of the joints, base to tip; got none')
+            raise self.error('joints: expected the names of the joints, base to tip; got none', name='joints', found=())
         for key in ('effort', 'torque_constants', 'gear_ratios'):
             self._check_joints(key, getattr(self, key))
         for joint, constant in self.torque_constants.items():
             if constant == 0.0:
-                raise self.error(f"torque_constants: '{joint}': expected a number other than 0")
+                message = f"torque_constants: '{joint}': expected a number other than 0"
+                raise self.error(message, name=joint, found=constant)
         for kind, values in self.limits.items():
             self._check_joints(f'limits: {kind}', values)
         self._check_joints('drives', self.drives)
         for motor, others in self.drives.items():
             self._check_joints(f'drives: {motor}', others)
             if motor in others:
-                raise self.error(f"drives: '{motor}': a motor turns with its own joint by 1; name other joints only")
+                message = f"drives: '{motor}': a motor turns with its own joint by 1; name other joints only"
+                raise self.error(message, name=motor)
 
     def _check_joints(self, key: str, values: Mapping[str, Any]) -> None:
         for joint in values:
             if joint not in self.joints:
-                raise self.error(f"{key}: joint '{joint}' is not in 'joints': {', '.join(self.joints)}")
+                message = f"{key}: joint '{joint}' is not in 'joints': {', '.join(self.joints)}"
+                raise self.error(message, name=joint, expected=self.joints)
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> 'RobotConfig':
@@ -145,12 +148,13 @@ class RobotConfig(Settings):
             if isinstance(content, dict) and wrapper in content:
                 content = content[wrapper]
         if not isinstance(content, dict):
-            raise ModelError(f"robot configuration '{path}': expected a mapping with 'joints', got {content!r:.60}")
-        with refusing(f"robot configuration '{path}'", ModelError):
+            message = f"robot configuration '{path}': expected a mapping with 'joints', got {content!r:.60}"
+            raise ModelError(message, file=str(path), found=content)
+        with refusing(f"robot configuration '{path}'", ModelError, file=str(path)):
             try:
                 return cls.from_dict(content)
             except ModelError as cause:
-                raise ModelError(f"robot configuration '{path}': {cause}") from cause
+                raise cause.within(f"robot configuration '{path}'") from cause
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> 'RobotConfig':
@@ -162,7 +166,8 @@ class RobotConfig(Settings):
         known = cls.keys()
         unknown = [key for key in content if key not in known]
         if unknown:
-            raise cls.error(f"unknown key '{unknown[0]}'; expected one of: {', '.join(known)}")
+            message = f"unknown key '{unknown[0]}'; expected one of: {', '.join(known)}"
+            raise cls.error(message, name=unknown[0], expected=known)
         values: dict[str, Any] = {
             key: None if value == '' else value for key, value in content.items() if key not in DESIGN_KEYS
         }
@@ -186,7 +191,8 @@ class RobotConfig(Settings):
                 values[key] = of_all(values[key])
         limits = values.pop('limits', {})
         if not isinstance(limits, Mapping) or any(kind not in _LIMITS for kind in limits):
-            raise cls.error(f'limits: expected a mapping of {", ".join(_LIMITS)}, got {limits!r:.80}')
+            message = f'limits: expected a mapping of {", ".join(_LIMITS)}, got {limits!r:.80}'
+            raise cls.error(message, name='limits', expected=_LIMITS, found=limits)
         drives = values.pop('drives', {})
         if not isinstance(drives, Mapping) or not all(isinstance(others, Mapping) for others in drives.values()):
             raise cls.error(f'drives: expected joints to other joints to numbers, got {drives!r:.80}')
@@ -195,7 +201,7 @@ class RobotConfig(Settings):
             try:
                 values[key] = {name: number.converted(of_all(each)) for name, each in given.items()}
             except ValueError as cause:
-                raise cls.error(f'{key}: {cause}') from None
+                raise cls.error(f'{key}: {cause}', name=key) from None
         return cls(**values, design={key: content[key] for key in DESIGN_KEYS if key in content})
 
     @classmethod
@@ -219,11 +225,12 @@ class RobotConfig(Settings):
         """
         for joint in joints:
             if joint not in self.effort:
-                raise ModelError(
+                message = (
                     f"the configuration does not say what JointState.effort of joint '{joint}' holds; "
                     "set 'effort' to 'torque' (N m at the joint) or 'current' (A of the motor): a guess would scale "
                     'every identified parameter'
                 )
+                raise ModelError(message, name=joint)
         return tuple(self.effort[joint] for joint in joints)
 
     def torque_per_effort(self, joints: Sequence[str]) -> Array:
@@ -245,10 +252,11 @@ class RobotConfig(Settings):
         self.meaning(joints)
         factors = self.torque_per_effort(joints)
         for joint in np.array(joints)[np.isnan(factors)].tolist():
-            raise ModelError(
+            message = (
                 f"joint '{joint}' reports a current but has no torque constant: give it in 'torque_constants' "
                 "[N m/A, motor side] from the motor's data sheet, or find it with a known payload (robotid payload)"
             )
+            raise ModelError(message, name=joint)
         return factors
 
     def drive_coupling(self, joints: Sequence[str]) -> Array:

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.arrays import Array, freeze_fields
 from robotid_ros.errors import ModelError
 from robotid_ros.model.joint_limits import JointLimits
 
@@ -30,7 +30,8 @@ MOST_JOINTS = 40  # equations written out grow with the third power: those of 10
 def require_few_joints(n: int) -> None:
     """Refuse a chain with more than 200 moving joints."""
     if n > MOST_JOINTS:
-        raise ModelError(f'expected at most {MOST_JOINTS} joints, got {n}; name those wanted, or a tip')
+        message = f'expected at most {MOST_JOINTS} joints, got {n}; name those wanted, or a tip'
+        raise ModelError(message, expected=MOST_JOINTS, found=n)
 
 
 def _unset() -> Array:
@@ -133,22 +134,12 @@ class RobotModel:
         if len(self.joint_types) != n or not set(self.joint_types) <= {'revolute', 'prismatic'}:
             raise ModelError(f"joint_types: expected {n} of 'revolute' or 'prismatic', got {self.joint_types}")
 
-        def put(name: str, shape: tuple[int, ...], default: Array | None = None) -> None:
-            value = getattr(self, name)
-            value = default if default is not None and np.size(value) == 0 else value
-            object.__setattr__(self, name, frozen_array(value, name, shape, ModelError))
-
-        put('placements', (n, 4, 4))
-        put('axes', (n, 3))
-        put('inertial', (n, 10))
-        for name in ('rotor_inertia', 'damping', 'friction'):
-            put(name, (n,), np.zeros(n))
-        put('gear_ratio', (n,), np.ones(n))
-        put('gravity', (3,))
-        put('coupling', (n, n), np.eye(n))
-        put('drives', (n, n), np.eye(n))
-        put('tip', (4, 4))
-        put('base_inertial', (10,))
+        shapes: dict[str, tuple[int, ...]] = {'placements': (n, 4, 4), 'axes': (n, 3), 'inertial': (n, 10)}
+        shapes |= {'gravity': (3,), 'tip': (4, 4), 'base_inertial': (10,)}
+        defaults: dict[str, Array] = dict.fromkeys(('rotor_inertia', 'damping', 'friction'), np.zeros(n))
+        defaults |= {'gear_ratio': np.ones(n), 'coupling': np.eye(n), 'drives': np.eye(n)}
+        shapes |= {name: value.shape for name, value in defaults.items()}
+        freeze_fields(self, ModelError, shapes, defaults=defaults)
         if not self.link_names:
             object.__setattr__(self, 'link_names', tuple(f'link{k + 1}' for k in range(n)))
         if len(self.limits.lower) == 0:

@@ -45,7 +45,7 @@ def read_torque_constants(path: str | Path) -> Array:
         If the file is not a ``robot_calibration_summary.txt``, or its torques are not those of its currents.
     """
     text = read_text(path, 'calibration summary of a UR', ModelError)
-    with refusing(f"calibration summary of a UR '{path}'", ModelError):
+    with refusing(f"calibration summary of a UR '{path}'", ModelError, file=str(path)):
         _, *parts = _JOINT.split(text)
         numbers, blocks = parts[::2], parts[1::2]
         if not numbers or [int(number) for number in numbers] != list(range(len(numbers))):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, require_names
 from robotid_ros.errors import ModelError, ModelWarning, SeveralArmsError
 from robotid_ros.model.inertia import physical_violation, transform_inertial_parameters
 from robotid_ros.model.joint_limits import JointLimits
@@ -84,8 +84,8 @@ def robot_model_from_urdf(
 def _chain(tree: UrdfTree, base: str | None, tip: str | None, wanted: Set[str]) -> list[UrdfJoint]:
     """Return the joints from base to tip, fixed ones included; without a tip, along the joints that are wanted."""
     for role, link in (('base', base), ('tip', tip)):
-        if link is not None and link not in tree.inertials:
-            raise ModelError(f"{role} link '{link}' is not in the URDF; it has: {', '.join(tree.inertials)}")
+        if link is not None:
+            require_names([link], list(tree.inertials), f'{role} link', 'the URDF', ModelError)
     start = base or tree.root
     if tip is None:
         return _chain_to_branching(tree, start, wanted)
@@ -94,7 +94,7 @@ def _chain(tree: UrdfTree, base: str | None, tip: str | None, wanted: Set[str]) 
     link = tip
     while link != start:
         if link not in parent_joint:
-            raise ModelError(f"tip link '{tip}' is not below base link '{start}'")
+            raise ModelError(f"tip link '{tip}' is not below base link '{start}'", name=tip, expected=start)
         chain.append(parent_joint[link])
         link = parent_joint[link].parent
     return chain[::-1]
@@ -129,9 +129,10 @@ def _chain_to_branching(tree: UrdfTree, start: str, wanted: Set[str], count: int
             if len(equal) > 1 and longest > count:
                 arms = [[each, *_chain_to_branching(tree, each.child, wanted, count + 1)] for each in equal]
                 ends = [next(each.child for each in reversed(arm) if each.kind in MOVING) for arm in arms]
-                raise SeveralArmsError(
+                message = (
                     f"several parts move below link '{link}'; name the tip link of one, such as {', '.join(ends[:20])}"
                 )
+                raise SeveralArmsError(message, name=link, expected=tuple(ends))
             if len(equal) > 1 or longest < count:
                 break
         chain.append(moving[0])
@@ -153,30 +154,33 @@ def _below(tree: UrdfTree, joints: list[UrdfJoint]) -> list[UrdfJoint]:
 def _moving_joints(tree: UrdfTree, chain: list[UrdfJoint], wanted: Sequence[str] | None) -> list[UrdfJoint]:
     for joint in chain:
         if joint.kind in ('floating', 'planar'):
-            raise ModelError(
+            message = (
                 f"joint '{joint.name}' is {joint.kind}; a serial arm has revolute and prismatic joints only: "
                 'choose a base link below it'
             )
+            raise ModelError(message, name=joint.name, found=joint.kind)
     moving = [joint for joint in chain if joint.kind in MOVING]
     if not moving:
         raise ModelError('the chain from base to tip has no moving joint')
     if isinstance(wanted, str):
-        raise ModelError(f"joints: expected a list of names, got '{wanted}'; give ['{wanted}']")
+        message = f"joints: expected a list of names, got '{wanted}'; give ['{wanted}']"
+        raise ModelError(message, name='joints', found=wanted)
     if wanted is not None:
         names = [joint.name for joint in moving]
         for name in wanted:
-            if name not in names:
-                where = 'the chain' if name in tree.joints else 'the URDF'
-                raise ModelError(f"joint '{name}' is not in {where}; it has: {', '.join(names)}")
+            where = 'the chain' if name in tree.joints else 'the URDF'
+            require_names([name], names, 'joint', where, ModelError)
         moving = [joint for joint in moving if joint.name in set(wanted)]
         if not moving:
-            raise ModelError(f'expected at least one joint to identify; the chain has: {", ".join(names)}')
+            message = f'expected at least one joint to identify; the chain has: {", ".join(names)}'
+            raise ModelError(message, expected=tuple(names))
     for joint in moving:
         if joint.mimics is not None:
-            raise ModelError(
+            message = (
                 f"joint '{joint.name}' mimics '{joint.mimics}'; a serial arm cannot have a dependent joint: "
                 'choose a tip before it, or name the joints to keep'
             )
+            raise ModelError(message, name=joint.name, found=joint.mimics)
     return moving
 
 

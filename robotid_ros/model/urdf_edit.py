@@ -21,7 +21,7 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, require_names
 from robotid_ros.errors import ModelError
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.transforms import rpy_of_rotation
@@ -53,11 +53,9 @@ class _Splicer:
         self.root = _positions(self.data)
 
     def find(self, tag: str, name: str) -> _Element:
-        for element in self.root.children:
-            if element.tag == tag and element.name == name:
-                return element
-        names = ', '.join(e.name for e in self.root.children if e.tag == tag)
-        raise ModelError(f"{tag} '{name}' is not in the URDF; it has: {names or 'none'}")
+        named = {each.name: each for each in self.root.children if each.tag == tag}
+        require_names([name], list(named), tag, 'the URDF', ModelError)
+        return named[name]
 
     def set_attributes(self, element: _Element, values: Mapping[str, str]) -> None:
         tag_text = self.data[element.start : element.open_end]

@@ -71,7 +71,8 @@ def read_urdf_text(source: str | Path) -> str:
         return source
     path = Path(source).expanduser()
     if path.suffix == '.xacro':
-        raise ModelError(f"'{path}' is a xacro macro file; expand it first: xacro {path.name} > {path.stem}")
+        message = f"'{path}' is a xacro macro file; expand it first: xacro {path.name} > {path.stem}"
+        raise ModelError(message, file=str(path))
     return read_text(path, 'URDF file', ModelError)
 
 
@@ -87,7 +88,7 @@ def parse_urdf(text: str) -> UrdfTree:
     for link in robot.findall('link'):
         name = _attribute(link, 'name', 'the URDF')
         if name in inertials:
-            raise ModelError(f"the URDF has two links named '{name}'")
+            raise ModelError(f"the URDF has two links named '{name}'", name=name)
         inertials[name] = _inertial(link)
     if not inertials:
         raise ModelError('the URDF has no links')
@@ -98,25 +99,26 @@ def parse_urdf(text: str) -> UrdfTree:
         joint = _joint(element)
         for end in (joint.parent, joint.child):
             if end not in inertials:
-                raise ModelError(f"joint '{joint.name}' names the link '{end}', which the URDF does not have")
+                raise ModelError(f"joint '{joint.name}' names the link '{end}', which the URDF does not have", name=end)
         if joint.child in parents:
-            raise ModelError(f"link '{joint.child}' has two parents, '{parents[joint.child]}' and '{joint.parent}'")
+            message = f"link '{joint.child}' has two parents, '{parents[joint.child]}' and '{joint.parent}'"
+            raise ModelError(message, name=joint.child, found=(parents[joint.child], joint.parent))
         if joint.name in joints:
-            raise ModelError(f"the URDF has two joints named '{joint.name}'")
+            raise ModelError(f"the URDF has two joints named '{joint.name}'", name=joint.name)
         parents[joint.child] = joint.parent
         joints[joint.name] = joint
         children[joint.parent].append(joint)
     roots = [name for name in inertials if name not in parents]
     if len(roots) != 1:
-        raise ModelError(
-            f'the URDF must have one root link; it has {len(roots)}: {", ".join(roots) or "a closed loop"}'
-        )
+        message = f'the URDF must have one root link; it has {len(roots)}: {", ".join(roots) or "a closed loop"}'
+        raise ModelError(message, expected=1, found=tuple(roots))
     reached = [roots[0]]
     for link_name in reached:
         reached += [joint.child for joint in children[link_name]]
     if len(reached) < len(inertials):
         lost = [name for name in inertials if name not in set(reached)]
-        raise ModelError(f'the URDF has a closed loop that nothing joins to its root: {", ".join(lost)}')
+        message = f'the URDF has a closed loop that nothing joins to its root: {", ".join(lost)}'
+        raise ModelError(message, found=tuple(lost))
     return UrdfTree(
         name=robot.get('name', 'robot'),
         root=roots[0],
@@ -130,7 +132,7 @@ def parse_urdf(text: str) -> UrdfTree:
 def _attribute(element: ElementTree.Element, key: str, owner: str) -> str:
     value = element.get(key)
     if value is None:
-        raise ModelError(f"a <{element.tag}> of {owner} lacks the attribute '{key}'")
+        raise ModelError(f"a <{element.tag}> of {owner} lacks the attribute '{key}'", expected=key)
     return value
 
 
@@ -140,9 +142,9 @@ def _numbers(text: str | None, count: int, default: Sequence[float], what: str) 
     try:
         values = np.array([float(word) for word in text.split()])
     except ValueError as cause:
-        raise ModelError(f"{what}: expected {count} number(s), got '{text}'") from cause
+        raise ModelError(f"{what}: expected {count} number(s), got '{text}'", expected=count, found=text) from cause
     if len(values) != count or not np.isfinite(values).all():
-        raise ModelError(f"{what}: expected {count} finite number(s), got '{text}'")
+        raise ModelError(f"{what}: expected {count} finite number(s), got '{text}'", expected=count, found=text)
     return values
 
 
@@ -169,16 +171,17 @@ def _inertial(link: ElementTree.Element) -> Array:
     owner = f"link '{link.get('name')}'"
     mass_element, tensor_element = element.find('mass'), element.find('inertia')
     if mass_element is None:
-        raise ModelError(f'{owner}: <inertial> has no <mass>')
+        raise ModelError(f'{owner}: <inertial> has no <mass>', name=link.get('name'))
     mass = _number(mass_element, 'value', 0.0, owner)
     if mass < 0.0:
-        raise ModelError(f'{owner}: the mass is negative ({mass:g} kg)')
+        raise ModelError(f'{owner}: the mass is negative ({mass:g} kg)', name=link.get('name'), found=mass)
     tensor = np.array([_number(tensor_element, key, 0.0, owner) for key in ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')])
     origin = origin_of(element, owner)
     rotation = origin[:3, :3]
     largest = max(mass, float(np.abs(tensor).max()))
     if largest > _LARGEST:
-        raise ModelError(f'{owner}: expected mass and inertia of at most {_LARGEST:g} in SI units, got {largest:g}')
+        message = f'{owner}: expected mass and inertia of at most {_LARGEST:g} in SI units, got {largest:g}'
+        raise ModelError(message, name=link.get('name'), expected=_LARGEST, found=largest)
     return inertial_parameters(mass, origin[:3, 3], rotation @ inertia_matrix(tensor) @ rotation.T)
 
 
@@ -187,15 +190,15 @@ def _joint(element: ElementTree.Element) -> UrdfJoint:
     owner = f"joint '{name}'"
     kind = element.get('type', '')
     if kind not in (*MOVING, 'fixed', 'floating', 'planar'):
-        raise ModelError(f"{owner}: unknown type '{kind}'")
+        raise ModelError(f"{owner}: unknown type '{kind}'", name=name, found=kind)
     parent, child = element.find('parent'), element.find('child')
     if parent is None or child is None:
-        raise ModelError(f'{owner} lacks <parent> or <child>')
+        raise ModelError(f'{owner} lacks <parent> or <child>', name=name)
     axis_element = element.find('axis')
     axis = _numbers(None if axis_element is None else axis_element.get('xyz'), 3, (1, 0, 0), f'{owner}: axis')
     length = float(np.linalg.norm(axis))
     if kind in MOVING and length < 1e-9:
-        raise ModelError(f'{owner}: the axis has no length')
+        raise ModelError(f'{owner}: the axis has no length', name=name)
     limit, dynamics, mimic = element.find('limit'), element.find('dynamics'), element.find('mimic')
     bounded = kind in ('revolute', 'prismatic') and limit is not None
     return UrdfJoint(

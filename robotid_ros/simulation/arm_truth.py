@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.arrays import Array, freeze_fields
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.files import write_text
 from robotid_ros.model import RobotModel
@@ -95,20 +95,16 @@ class JointFriction:
 
     def __post_init__(self) -> None:
         n = len(np.atleast_1d(self.coulomb))
-        defaults = {name: 0.1 if name == 'stribeck_velocity' else 0.0 for name in self.names()[2:]}
-        for name in self.names():
-            value = getattr(self, name)
-            if np.size(value) == 0 and name in defaults:
-                value = np.full(n, defaults[name])
-            value = frozen_array(value, f'friction: {name}', (n,), ModelError)
-            lowest = value.min(initial=np.inf)
-            signed = name in ('offset', 'arctan_gain')
-            if (name == 'stribeck_velocity' and lowest <= 0.0) or (not signed and lowest < 0.0):
-                raise ModelError(f'friction: expected {name} to be positive, got {lowest:g}')
-            object.__setattr__(self, name, value)
+        usual = {name: np.full(n, 0.1 if name == 'stribeck_velocity' else 0.0) for name in self.names()[2:]}
+        signed, positive = ('offset', 'arctan_gain'), ('stribeck_velocity',)
+        others = [name for name in self.names() if name not in (*signed, *positive)]
+        for names, limits in ((signed, {}), (positive, {'above': 0.0}), (others, {'at_least': 0.0})):
+            shapes = dict.fromkeys(names, (n,))
+            freeze_fields(self, ModelError, shapes, what='friction: ', defaults=usual, **limits)
         level = (self.coulomb + self.arctan_gain * np.pi / 2.0).min(initial=np.inf)
         if level < 0.0:
-            raise ModelError(f'friction: expected coulomb + arctan_gain pi/2 not to be negative, got {level:g}')
+            message = f'friction: expected coulomb + arctan_gain pi/2 not to be negative, got {level:g}'
+            raise ModelError(message, name='coulomb', found=float(level))
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -225,13 +221,11 @@ class Drive:
 
     def __post_init__(self) -> None:
         n = len(np.atleast_1d(self.load_friction))
-        for name in ('load_friction', 'ripple', 'compliance'):
-            value = frozen_array(getattr(self, name), f'drive: {name}', (n,), ModelError)
-            if (value < 0.0).any():
-                raise ModelError(f'drive: expected {name} not to be negative, got {value.min():g}')
-            object.__setattr__(self, name, value)
+        shapes = dict.fromkeys(('load_friction', 'ripple', 'compliance'), (n,))
+        freeze_fields(self, ModelError, shapes, what='drive: ', at_least=0.0)
         if not 0.0 <= self.delay < np.inf:
-            raise ModelError(f'drive: expected a delay of at least 0 s, got {self.delay:g}')
+            message = f'drive: expected a delay of at least 0 s, got {self.delay:g}'
+            raise ModelError(message, name='delay', found=self.delay)
 
     @classmethod
     def ideal(cls, count: int) -> 'Drive':
@@ -281,14 +275,13 @@ class ArmTruth:
         for name, pi in zip(self.model.link_names, self.model.inertial, strict=True):
             reason = physical_violation(pi)
             if reason is not None:
-                raise ModelError(f"link '{name}' cannot be simulated: {reason}")
+                raise ModelError(f"link '{name}' cannot be simulated: {reason}", name=name)
         for name, count in (('friction', len(self.friction.coulomb)), ('drive', len(self.drive.ripple))):
             if count != n:
-                raise ModelError(f'{name}: expected {n} joints, got {count}')
-        constant = frozen_array(self.torque_constant, 'torque_constant', (n,), ModelError)
-        if (constant == 0.0).any():
-            raise ModelError('torque_constant: expected numbers other than 0, got 0')
-        object.__setattr__(self, 'torque_constant', constant)
+                raise ModelError(f'{name}: expected {n} joints, got {count}', name=name, expected=n, found=count)
+        freeze_fields(self, ModelError, {'torque_constant': (n,)})
+        if (self.torque_constant == 0.0).any():
+            raise ModelError('torque_constant: expected numbers other than 0, got 0', name='torque_constant', found=0.0)
 
     @property
     def drive_gain(self) -> Array:
@@ -394,7 +387,8 @@ def perturb(
         ('geometry_error', geometry_error, 0.1),
     ):
         if not 0.0 <= value <= upper:
-            raise ModelError(f'{name}: expected a number from 0 to {upper:g}, got {value:g}')
+            message = f'{name}: expected a number from 0 to {upper:g}, got {value:g}'
+            raise ModelError(message, name=name, expected=(0.0, upper), found=value)
     start = nominal_truth(model, friction=friction, torque_constant=torque_constant)
     n = model.n
 
@@ -477,12 +471,13 @@ def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
         If the file is absent or is not a truth file of an arm with these joints and links.
     """
     document = read_yaml(path, 'truth file', DataError)
-    with refusing(f"'{path}' is not a truth file of this package, or", DataError):
+    with refusing(f"'{path}' is not a truth file of this package, or", DataError, file=str(path)):
         if tuple(document['joints']) != model.joint_names:
-            raise DataError(
+            message = (
                 f"truth file '{path}' is of the joints {', '.join(document['joints'])}; "
                 f'the arm has: {", ".join(model.joint_names)}'
             )
+            raise DataError(message, expected=model.joint_names, found=tuple(document['joints']))
 
         def per_joint(key: str) -> Array:
             return np.array([document[key][joint] for joint in model.joint_names])

@@ -249,10 +249,11 @@ class TrajectoryFollower:
         """Return the points in the controller's joint order."""
         wanted = ', '.join(self.joint_names)
         if sorted(joint_names) != sorted(self.joint_names):
-            raise DataError(
+            message = (
                 f'the joints of the trajectory ({", ".join(joint_names) or "none"}) '
                 f'are not those of the controller: expected {wanted}'
             )
+            raise DataError(message, expected=self.joint_names, found=tuple(joint_names))
         if len(points) == 0:
             raise DataError('the trajectory is empty: expected at least one point')
         n = len(self.joint_names)
@@ -264,7 +265,8 @@ class TrajectoryFollower:
                 ('accelerations', point.acceleration),
             ):
                 if len(values) != n and (len(values) > 0 or name == 'positions'):
-                    raise DataError(f'{where} has {len(values)} {name}: expected {n}')
+                    message = f'{where} has {len(values)} {name}: expected {n}'
+                    raise DataError(message, name=name, expected=n, found=len(values))
             if len(point.effort) > 0:
                 raise DataError(f'{where} holds efforts: expected none, joints are led by position')
             if len(point.acceleration) > 0 and len(point.velocity) == 0:
@@ -293,10 +295,11 @@ class TrajectoryFollower:
         last = np.nan_to_num(taken.velocity[-1])
         fast = int(np.argmax(np.abs(last)))
         if abs(last[fast]) > _REST_VELOCITY:
-            raise DataError(
+            message = (
                 f"the trajectory ends in motion: joint '{self.joint_names[fast]}' with {last[fast]:.6g} rad/s or m/s; "
                 'expected zero velocity at the last point'
             )
+            raise DataError(message, name=self.joint_names[fast], found=float(last[fast]))
         return taken
 
 
@@ -373,7 +376,8 @@ class GoalTolerances:
         for kind, requests in (('path', path), ('goal', goal)):
             for request in requests:
                 if request.name not in joint_names:
-                    raise DataError(f"{kind}_tolerance: joint '{request.name}' is not one of {', '.join(joint_names)}")
+                    message = f"{kind}_tolerance: joint '{request.name}' is not one of {', '.join(joint_names)}"
+                    raise DataError(message, name=request.name, expected=tuple(joint_names))
                 k = list(joint_names).index(request.name)
                 for part in ('position', 'velocity'):
                     column = columns[f'{kind}_{part}']
@@ -419,7 +423,8 @@ def _resolved(own: float, requested: float, what: str) -> float:
         return 0.0
     if requested == 0.0:
         return own
-    raise DataError(f"{what}: expected a positive number, 0 (the controller's own) or -1 (none), got {requested:g}")
+    message = f"{what}: expected a positive number, 0 (the controller's own) or -1 (none), got {requested:g}"
+    raise DataError(message, found=requested)
 
 
 class SimulatedController:

@@ -54,7 +54,8 @@ def mjcf_of(model: RobotModel, *, time_step: float, floating: bool = False) -> s
         raise ModelError('coupled joints cannot be simulated: expected the identity as coupling matrix')
     for name, mass in zip(model.link_names, model.inertial[:, 9], strict=True):
         if mass <= 0.0:
-            raise ModelError(f"link '{name}' has no mass and cannot be simulated; give it one in the URDF")
+            message = f"link '{name}' has no mass and cannot be simulated; give it one in the URDF"
+            raise ModelError(message, name=name, found=0.0)
     dry = {'solreffriction': f'{spelled(2.0 * time_step)} 1', 'solimpfriction': '0.9999 0.9999 0.001 0.5 1'}
     bodies = ''.join(body_lines(model, [{'armature': spelled(inertia), **dry} for inertia in model.rotor_inertia]))
     gravity = np.zeros(3) if floating else model.gravity

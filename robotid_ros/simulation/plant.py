@@ -55,9 +55,8 @@ class _Simulated:
 
     def __init__(self, nominal: RobotModel, rate: float, bandwidth: float, purpose: str) -> None:
         if not 0.0 < bandwidth <= rate / 15.0:
-            raise ModelError(
-                f'bandwidth: expected a positive number up to rate/15 = {rate / 15.0:g} Hz, got {bandwidth:g}'
-            )
+            message = f'bandwidth: expected a positive number up to rate/15 = {rate / 15.0:g} Hz, got {bandwidth:g}'
+            raise ModelError(message, name='bandwidth', expected=rate / 15.0, found=bandwidth)
         self.nominal, self.rate = nominal, float(rate)
         self.wall: Wall | None = None
         self._mujoco = load_mujoco(purpose)
@@ -148,18 +147,20 @@ class Plant(_Simulated):
         rng: np.random.Generator | None = None,
     ) -> None:
         if truth.model.joint_names != nominal.joint_names:
-            raise ModelError(
+            message = (
                 f'the true arm has the joints {", ".join(truth.model.joint_names)}, '
                 f'the described one: {", ".join(nominal.joint_names)}'
             )
+            raise ModelError(message, expected=nominal.joint_names, found=truth.model.joint_names)
         if not 100.0 <= rate <= 20000.0:
-            raise ModelError(f'rate: expected 100 to 20000 Hz, got {rate:g}')
+            message = f'rate: expected 100 to 20000 Hz, got {rate:g}'
+            raise ModelError(message, name='rate', expected=(100.0, 20000.0), found=rate)
         super().__init__(nominal, rate, bandwidth, 'simulate an arm')
         n = nominal.n
         noise = np.zeros(n) if torque_noise is None else torque_noise
         self.torque_noise = frozen_array(noise, 'torque_noise', (n,), ModelError)
         if self.torque_noise.any() and rng is None:
-            raise ModelError('torque_noise: expected a random generator with it')
+            raise ModelError('torque_noise: expected a random generator with it', name='rng')
         self.truth = truth
         self.bandwidth = float(bandwidth)
         self._rng = rng

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.arrays import Array, freeze_fields
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 
@@ -92,17 +92,10 @@ class Sensors:
 
     def __post_init__(self) -> None:
         n = len(np.atleast_1d(self.drive_gain))
-        if self.effort_map is not None:
-            put = frozen_array(self.effort_map, 'effort_map', (n, n), ModelError)
-            object.__setattr__(self, 'effort_map', put)
-        for name in self.__slots__[:-1]:
-            value = frozen_array(getattr(self, name), name, (n,), ModelError)
-            if name == 'drive_gain':
-                if (value == 0.0).any():
-                    raise ModelError('drive_gain: expected numbers other than zero, got 0')
-            elif (value < 0.0).any():
-                raise ModelError(f'{name}: expected numbers of at least 0, got {value.min():g}')
-            object.__setattr__(self, name, value)
+        freeze_fields(self, ModelError, {'drive_gain': (n,), 'effort_map': (n, n)})
+        freeze_fields(self, ModelError, dict.fromkeys(self.__slots__[:-2], (n,)), at_least=0.0)
+        if (self.drive_gain == 0.0).any():
+            raise ModelError('drive_gain: expected numbers other than zero, got 0', name='drive_gain', found=0.0)
 
     @classmethod
     def perfect(cls, drive_gain: Array) -> 'Sensors':

@@ -252,14 +252,15 @@ def windows_of(recorded: Dataset, seconds: float) -> list[slice]:
     Raises a DataError if a window has fewer than two steps, or no run is as long.
     """
     if not 2.0 <= seconds * recorded.rate < np.inf:
-        raise DataError(f'windows: expected at least two steps, {2.0 / recorded.rate:g} s, got {seconds:g} s')
+        message = f'windows: expected at least two steps, {2.0 / recorded.rate:g} s, got {seconds:g} s'
+        raise DataError(message, expected=2.0 / recorded.rate, found=seconds)
     length = round(seconds * recorded.rate)
     windows = []
     for run in np.unique(recorded.trajectory):
         rows = np.flatnonzero(recorded.trajectory == run)
         windows += [slice(k, k + length + 1) for k in range(rows[0], rows[-1] - length + 1, length)]
     if not windows:
-        raise DataError(f'no run of the recording lasts {seconds:g} s; give shorter windows')
+        raise DataError(f'no run of the recording lasts {seconds:g} s; give shorter windows', expected=seconds)
     return windows
 
 

@@ -95,10 +95,12 @@ def simulate_trajectory(
         for name, value in (('q_ref', q_ref), ('dq_ref', dq_ref), ('ddq_ref', ddq_ref))
     )
     if len(time) < 2 or (np.diff(time) <= 0.0).any():
-        raise DataError(f'time: expected at least two strictly increasing instants, got {len(time)}')
+        message = f'time: expected at least two strictly increasing instants, got {len(time)}'
+        raise DataError(message, name='time', expected=2, found=len(time))
     every = round(plant.rate / rate) if rate > 0.0 else 0
     if every < 1 or abs(every * rate - plant.rate) > 1e-9 * plant.rate:
-        raise DataError(f'rate: expected a divisor of the rate of the plant, {plant.rate:g} Hz, got {rate:g} Hz')
+        message = f'rate: expected a divisor of the rate of the plant, {plant.rate:g} Hz, got {rate:g} Hz'
+        raise DataError(message, name='rate', expected=plant.rate, found=rate)
     count = int(np.floor((time[-1] - time[0]) * plant.rate * (1.0 + 1e-12) + 1e-6)) + 1
     instants = time[0] + np.arange(count) / plant.rate
     within = np.minimum(instants, np.nextafter(time[-1], time[0]))
