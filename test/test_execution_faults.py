@@ -142,6 +142,16 @@ def test_another_commander_that_takes_over_at_once_is_not_thought_to_brake_as_th
     assert outcome.acceleration < 1.0
 
 
+@pytest.mark.parametrize('seed', [1240, 2746, 4863])
+def test_another_commander_that_only_appears_near_a_limit_is_no_reason_to_go_there(seed):
+    """Going straight on from where the path turns round would have ended beyond a position limit."""
+    (outcome,) = random_faults(1, seed)
+    assert outcome.fault.name == 'another commander'
+    assert outcome.wrong == '', outcome
+    assert outcome.excess < -0.03
+    assert outcome.rest - outcome.reaction < 0.45
+
+
 @pytest.mark.parametrize(('seed', 'names'), [
     (5084, 'joint states are silent, joints are swapped'),
     (5188, 'a position drifts, another commander'),
