@@ -219,9 +219,9 @@ def test_long_gaps_and_clock_jumps_split_the_run():
     assert np.abs(dataset.ddq - harmonics(phase / RATE, PERIOD)[2]).max() < 0.03 * 15.0
 
 
-@pytest.mark.parametrize(('part', 'runs'), [(0.08, 1), (0.12, 2)])
+@pytest.mark.parametrize(('part', 'runs'), [(0.2, 1), (0.3, 2)])
 @pytest.mark.parametrize('cutoff', [None, 20.0])
-def test_a_gap_is_bridged_up_to_a_tenth_of_the_period_of_the_motion(part, runs, cutoff):
+def test_a_gap_is_bridged_up_to_a_quarter_of_the_period_of_the_motion(part, runs, cutoff):
     recording, _ = periodic(noise=(0.0, 0.0))
     whole = process_recording(recording, ProcessingSettings(average=False))
     band = np.median(whole.provenance['filtering']['motion_bandwidth'])

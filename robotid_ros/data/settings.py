@@ -74,7 +74,7 @@ class ProcessingSettings(AveragingSettings):
         None, 'cut off at both ends of every run; by default one period of the cutoff', unit='s', range=(0.0, 1e6)
     )
     largest_gap: float = setting(
-        0.1, "longest gap that is interpolated, in periods of the motion's bandwidth", range=(0.0, 1000.0)
+        0.25, "longest gap that is interpolated, in periods of the motion's bandwidth", range=(0.0, 1000.0)
     )
 
     @property
