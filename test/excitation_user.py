@@ -116,7 +116,8 @@ def start(user):
 
 def assert_at_rest_within_limits(user, **expected):
     report = user.report()
-    assert report['refused'] == []
+    # On a busy computer a window may come when it has passed: it is refused, and the one before ends at rest.
+    assert [each for each in report['refused'] if each != 'the trajectory has passed'] == [], report['refused']
     assert report['velocity'] < 1e-9
     assert report['acceleration'] < 1e-9
     assert 0.0 < report['velocity_peak'] < np.pi * 1.001, report
