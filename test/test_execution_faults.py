@@ -135,6 +135,14 @@ def test_a_controller_that_paused_as_the_arm_set_out_is_not_sent_what_it_would_l
     assert outcome.acceleration < 1.0
 
 
+def test_a_window_that_comes_too_late_for_a_controller_that_blends_is_left_out():
+    """A node without processor for a third of a second: all of the window was led later by what it came late."""
+    (outcome,) = random_faults(1, 7244)
+    assert outcome.fault.name == 'the node is starved'
+    assert outcome.wrong == '', outcome
+    assert outcome.reaction > 5.0  # the next ones overlap it, and the run goes on
+
+
 def test_another_commander_that_takes_over_at_once_is_not_thought_to_brake_as_the_path_does():
     """It went on at the speed of before where the path braked: 1.39 times the acceleration limit."""
     (outcome,) = random_faults(1, 5217)

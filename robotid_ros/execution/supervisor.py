@@ -285,7 +285,15 @@ class Supervisor:
             return []
         if self._supplied is None or unseen:
             return []
-        shift = self.following.shift(time, max(time, self._supplied.stamp or 0.0))
+        stamp = self._supplied.stamp
+        if windows.knots.blend and stamp is not None and stamp < time + self._latency:
+            # The controller would lead all of it as much later as it comes late; the next one overlaps it.
+            self._supplied, last = None, self.wanted + 1 == windows.count
+            self.wanted += not last
+            if last:
+                self.report(_TOO_LATE)
+            return []
+        shift = self.following.shift(time, max(time, stamp or 0.0))
         if shift is None:
             seen = self.following.belief.time
             self._astray_since = min(self._astray_since, seen)
