@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
+from robotid_ros.signals.sample_times import sample_times
 
 MS = 1_000_000
 START = 5_000 * MS
@@ -131,3 +132,23 @@ def test_messages_that_a_real_arm_sends_twice_are_no_late_clock() -> None:
         found, late = corrected(stamp, position[row], velocity[row], chunk)
         assert late.moved == 0
         assert np.array_equal(found, stamp)
+
+
+def test_times_of_samples_increase_whatever_the_stamps_are() -> None:
+    """Stamps a nanosecond to years apart, and positions of any size, or none that moves."""
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        count = int(rng.integers(2, 400))
+        steps = [
+            rng.exponential(1.0, count),
+            10.0 ** rng.uniform(-9.0, 9.0, count),
+            np.where(rng.uniform(size=count) < 0.9, 1e-9, 1.0),
+            np.ones(count),
+        ][seed % 4]
+        stamps = np.cumsum(steps)
+        stamps = stamps[np.diff(stamps, prepend=-1.0) > 0.0]
+        position = rng.standard_normal((len(stamps), 3)) * [1.0, 0.0, 10.0 ** rng.uniform(-12.0, 6.0)]
+        time, step = sample_times(stamps, position)
+        assert np.isfinite(time).all(), seed
+        assert (np.diff(time) > 0.0).all(), seed
+        assert step > 0.0, seed
