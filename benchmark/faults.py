@@ -92,8 +92,13 @@ def clearance(check: ReferenceCheck, positions: Array) -> float:
 # -- faults drawn at random ------------------------------------------------------------------------------
 
 
-def random_faults(count: int, seed: int, robot: Path | None = None, *, pairs: bool = False) -> list[Outcome]:
-    """Run faults drawn at random on the packaged UR10e, and print what became of each kind."""
+def random_faults(
+    count: int, seed: int, robot: Path | None = None, *, pairs: bool = False, only: str = ''
+) -> list[Outcome]:
+    """Run faults drawn at random on the packaged UR10e, and print what became of each kind.
+
+    Of the seeds from ``seed`` on, those run whose fault has ``only`` in its name.
+    """
     model, config, check = arm(robot)
     trajectory = stoppable_design(model, config).trajectory
     start = trajectory.position([0.0])[0]
@@ -107,7 +112,10 @@ def random_faults(count: int, seed: int, robot: Path | None = None, *, pairs: bo
         rng, mode = np.random.default_rng(k), k % 3
         plan: RunPlan = plans[mode == 2]
         latency = float(rng.uniform(0.002, 0.05))
-        outcome = run_fault(draw(rng, plan, pair=pairs), plan, blend=mode == 2, from_command=mode == 1, latency=latency)
+        fault = draw(rng, plan, pair=pairs)
+        if only not in fault.name:
+            continue
+        outcome = run_fault(fault, plan, blend=mode == 2, from_command=mode == 1, latency=latency)
         outcomes.append(outcome)
         if outcome.wrong:
             drawn = '; '.join(
@@ -134,7 +142,7 @@ def random_faults(count: int, seed: int, robot: Path | None = None, *, pairs: bo
             f'{1e3 * max(row.step for row in rows):.0f} mrad | {-max(row.excess for row in rows):.3f} | '
             f'{sum(bool(row.wrong) for row in rows)} |'
         )
-    took = np.quantile([row.took for row in outcomes if row.took], [0.5, 0.99, 1.0])
+    took = np.quantile([row.took for row in outcomes if row.took] or [0.0], [0.5, 0.99, 1.0])
     print(
         f'processor time of a stop: median {1e3 * took[0]:.1f}, 99 % {1e3 * took[1]:.1f}, most {1e3 * took[2]:.1f} ms'
     )
@@ -278,7 +286,7 @@ def run(options: argparse.Namespace) -> int:
     """Run what is asked for; 1 if something happened that must not."""
     wrong, robot = 0, robot_file(falling=options.falling)
     if options.random:
-        outcomes = random_faults(options.random, options.seed, robot, pairs=options.pairs)
+        outcomes = random_faults(options.random, options.seed, robot, pairs=options.pairs, only=options.only)
         wrong += sum(bool(outcome.wrong) for outcome in outcomes)
     if options.wall:
         wrong += sum('presses on something' not in pair[1].reason for pair in walls())

@@ -250,13 +250,14 @@ def test_a_clock_that_jumps_is_stopped_for_and_rest_is_seen(jump, simulated):
 
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_an_arm_that_is_held_short_of_its_stop_is_not_believed_at_rest(mode):
-    """A paused controller holds it for longer than rest takes to be seen, and then leads it on to the stop's end."""
+    """A paused controller holds it for longer than rest takes to be seen: it is stopped there, and led no further."""
 
     def pause(loop):
-        loop.controller.speed_scaling = 0.0 if loop.now < MOMENT + 1.0 else 1.0
+        loop.controller.speed_scaling = 0.0 if loop.now < MOMENT + 1.5 else 1.0
 
     run = loop(mode, request=MOMENT, fault=pause, at=MOMENT + 0.15).run()
-    assert MOMENT + 1.0 < run.last_motion() < run.rested_at < np.inf
+    assert MOMENT + 0.5 < run.rested_at < np.inf
+    assert run.way(MOMENT + 0.2) < 0.02
 
 
 @pytest.mark.parametrize('mode', sorted(MODES))
@@ -357,6 +358,15 @@ def test_a_controller_whose_time_stood_still_is_stopped_from_where_it_goes_on():
     (outcome,) = random_faults(1, 3331)
     assert outcome.fault.name == 'speed scaling, and back'
     assert outcome.acceleration < 1.0
+
+
+@pytest.mark.parametrize('seed', [7737, 8123, 25718])
+def test_an_arm_that_stands_on_the_way_of_its_stop_is_stopped_there(seed):
+    """Its controller's time stood still for longer than rest took to be believed, and led it on after that."""
+    (outcome,) = random_faults(1, seed)
+    assert outcome.fault.name == 'speed scaling, and back'
+    assert outcome.wrong == '', outcome
+    assert outcome.acceleration < 1.05
 
 
 @pytest.mark.parametrize('mode', sorted(MODES))

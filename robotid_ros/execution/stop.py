@@ -80,10 +80,13 @@ class StopPlan:
         """Return what it leads to after a time [s], from all starts."""
         return [replace(self.move, start=start).at(time) for start in self.starts]
 
+    def motions(self, times: ArrayLike) -> list[tuple[Array, Array, Array]]:
+        """Return position, velocity and acceleration at some times [s], shape (K, n) each, from each start."""
+        return [replace(self.move, start=start).evaluate(times) for start in self.starts]
+
     def fastest(self, times: ArrayLike) -> Array:
         """Return the highest speed of each joint at some times [s], over all starts, shape (n,) [rad/s or m/s]."""
-        ways = [replace(self.move, start=start).evaluate(times)[1] for start in self.starts]
-        result: Array = np.abs(ways).max(axis=(0, 1))
+        result: Array = np.abs([velocity for _, velocity, _ in self.motions(times)]).max(axis=(0, 1))
         return result
 
 

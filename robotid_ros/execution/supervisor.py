@@ -42,6 +42,8 @@ _OVERDUE = 0.1
 """How long after the end of a stop an arm may still move [s]."""
 _RESTING_SPEED = 0.05
 """Below this speed an arm counts as slow [rad/s or m/s]."""
+_STANDS_FOR = 0.25
+"""How long it must have kept its place to stand on its way [s]."""
 _MOVES = 0.02
 """What the reference moves by where an arm that was not stopped would be seen to move [rad or m]."""
 _ARRIVED, _HELD = 3e-3, 0.8
@@ -56,6 +58,8 @@ _SETS_OUT = 0.3
 _MOST_STOPS = 6
 """An arm that has not obeyed as many is not led by this node; windows end at rest by themselves long before."""
 _TOO_LATE = 'the next piece of the trajectory is too late: this computer is too busy'
+_PLACES = 101
+"""So many places of a stop are looked at: at most 30 mrad apart at 3 rad/s."""
 _SAMPLE = 0.02
 """Step in which the accelerations of a run are looked at [s]."""
 _PLANNINGS = 3
@@ -155,6 +159,7 @@ class Supervisor:
         self._sent = self._sent_now = np.inf
         self._still_since = np.inf
         self._followed = self._foreign = False
+        self._on_path, self._halted = False, list[JointMotion]()
         self.breaks = ''
 
     # -- what comes in ------------------------------------------------------------------------------
@@ -256,6 +261,7 @@ class Supervisor:
             return orders
         self.reason, self.fault = self._problem
         self.state = State.STOPPING
+        self._on_path = self.following.path_place() is not None
         return self._stop_orders(time, now)
 
     def _look(self, time: float, now: float, *, excused: bool) -> None:
@@ -313,10 +319,14 @@ class Supervisor:
     def _supervise_stop(self, time: float, now: float) -> list[Order]:
         if self._stop is None:  # it could not be planned
             return self._stop_orders(time, now)
-        ended = time >= self._sent + self._latency + self._stop.move.duration
-        if ended and self._rest_seen(self._sent + self._latency) and self._would_have_moved(time):
+        belief, end = self.following.belief, self._sent + self._latency + self._stop.move.duration
+        off = float(np.abs(belief.motion.position - self._stop.move.goal).max())
+        if off > _ARRIVED and belief.place_time > end + _OVERDUE and not self._halted:
+            self._halted = self._on_its_way()
+            if self._halted:
+                return self._stop_orders(time, now)
+        if time >= end and self._rest_seen(self._sent + self._latency) and self._would_have_moved(time):
             self._still_since = min(self._still_since, time)
-            off = float(np.abs(self.following.belief.motion.position - self._stop.move.goal).max())
             # Elsewhere something holds it, or a controller whose time is stretched leads it there slowly.
             if off < _ARRIVED or time - self._still_since > _HELD:
                 self.state = State.RESTED
@@ -329,7 +339,6 @@ class Supervisor:
         missed = self.following.path_place() is not None
         if self._followed and not missed:
             return []
-        belief = self.following.belief
         told = missed and not belief.alone
         speed = np.abs(belief.motion.velocity) if told else belief.shown_speed
         speed = np.where(belief.lying, 0.0, speed)  # what lies shows another joint's motion, perhaps
@@ -339,6 +348,23 @@ class Supervisor:
         orders = self._stop_orders(time, now, if_kept=not missed)
         self._followed = self._followed or (bool(orders) and not missed)
         return orders
+
+    def _on_its_way(self) -> list[JointMotion]:
+        """Return what the last stop does, from each start that leads it through the place of an arm that stands.
+
+        The time of its controller may stand still there: the arm would go on when that does.
+        """
+        belief, found = self.following.belief, []
+        stands = belief.resting(belief.time - _STANDS_FOR)
+        if self._stop is None or not stands or not self._on_path:  # elsewhere something else holds it
+            return []
+        for way in self._stop.motions(np.linspace(0.0, self._stop.move.duration, _PLACES)):
+            away = np.where(belief.lying, 0.0, np.abs(way[0] - belief.motion.position)).max(axis=1)
+            k = int(np.argmin(away))
+            if away[k] <= self.config.path_distance:
+                position, velocity, acceleration = (values[k] for values in way)
+                found.append(JointMotion(position=position, velocity=velocity, acceleration=acceleration))
+        return found
 
     def _rest_seen(self, since: float) -> bool:
         return bool(self.following.belief.resting(since))
@@ -382,7 +408,7 @@ class Supervisor:
         lows, highs, fastest = [places], [places], [np.abs(speeds)]
         for stop in self._stops:
             times = np.arange(0.0, stop.move.duration, _LATE_STEP)
-            ways = [replace(stop.move, start=start).evaluate(times) for start in stop.starts]
+            ways = stop.motions(times)
             positions, velocities = (np.array([way[k] for way in ways]) for k in range(2))
             lows.append(positions.min(axis=0))
             highs.append(positions.max(axis=0))
@@ -428,7 +454,8 @@ class Supervisor:
             obeys = belief.unseen if self._foreign else belief.lying
             motion = motion.where(~obeys, self._stop.move.at(max(time - age - self._sent, 0.0)))
         # The path was checked: an arm that is a little off it does best to end there too, and goes on much like it.
-        near = None if following.pushing else following.path_place(2.0 * self.config.tracking_tolerance)
+        led_off = following.pushing or bool(self._halted)
+        near = None if led_off else following.path_place(2.0 * self.config.tracking_tolerance)
         steps = [part * latency for part in (0.5, 0.0, 1.0)]
         starts = [motion.after(min(age, GOES_ON) + step) for step in steps]
         path = None
@@ -463,12 +490,15 @@ class Supervisor:
         starts += stands  # a controller whose time stands still goes on from there
         if self._stop is not None:  # the one before may be on its way
             starts += self._stop.ways(max(time - self._sent, 0.0))
+        starts += self._halted
         likely = len(starts)
         if self._foreign:  # it may go on as whoever else leads it wants
             for as_it_went in (motion, replace(motion, acceleration=belief.acceleration)):
                 starts += [as_it_went.after(min(age, GOES_ON) + step) for step in steps]
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
         goal = None if self._stop is None else self._stop.move.goal
+        if self._halted:
+            back_to = np.where(belief.lying, np.nan, motion.position)
         return plan_stop(starts, self.plan.checks, path, back_to, self._shown, goal, likely)
 
     def _led(self, window: Window, elapsed: Array) -> list[JointMotion]:
