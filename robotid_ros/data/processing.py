@@ -34,7 +34,7 @@ from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import AveragedPeriod, channel_names
 from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
 from robotid_ros.signals.repetition import Repetition, own_repetition, repetition
-from robotid_ros.signals.sample_times import sample_times
+from robotid_ros.signals.sample_times import SMOOTHER, sample_times
 from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, TurnUnwrapper, find_spikes
 
 _LATEST = 4e9  # [s]: 64 bits count nanoseconds for 292 years, a damaged line may state any number
@@ -223,13 +223,15 @@ def _retimed(
     recording: Recording, usable: IntArray, position: Array, screened: ScreenedChunk, found: dict[str, Any]
 ) -> tuple[Recording, float]:
     """Return a recording whose usable samples have the times at which they were taken, and their distance [s]."""
-    time, steps = recording.time.copy(), {}
+    time, clocks = recording.time.copy(), {}
     edges = [0, *np.unique(np.searchsorted(usable, screened.jumps)).tolist(), len(usable)]
     for start, stop in itertools.pairwise(edges):
         if stop > start:
             part = usable[start:stop]
-            time[part], steps[stop - start] = sample_times(recording.time[part], position[start:stop])
-    step = steps[max(steps)]
+            time[part], *clocks[stop - start] = sample_times(recording.time[part], position[start:stop])
+    step, left = clocks[max(clocks)]
+    if np.isfinite(left):
+        found['even_clock_leaves'] = left
     late = recording.time[usable] - time[usable]
     if late.any():
         found['late_stamps'] += int((late > 0.5 * step).sum())
@@ -343,6 +345,10 @@ def summarize(dataset: Dataset) -> str:
     late = late_stamps_remark(screening)
     if late:
         lines.append(f'note       {late}')
+    if 'even_clock_leaves' in screening:
+        left = screening['even_clock_leaves']
+        taken = f'the times are {"those of that clock" if left < SMOOTHER else "the stamps"}'
+        lines.append(f'stamps     not even; an even clock leaves {100.0 * left:.3g} % of the roughness, so {taken}')
     lines += [f'motion     {motion}'] if motion else []
     if 'averaging' in dataset.provenance:
         lines += _averaging_lines(dataset)

@@ -24,7 +24,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 
 _EVEN = 0.02  # of a step; stamps that close to a straight line are as good as even
-_SMOOTHER = 0.9  # what is left of the roughness where an even clock is believed
+SMOOTHER = 0.9  # what is left of the roughness where an even clock is believed
 _APART = np.array([1, 4, 16])  # samples
 _MOST = 100_000  # samples that are looked at
 _LAGS = 16 * 4 ** np.arange(10)  # samples, over which the step is measured in turn
@@ -38,8 +38,8 @@ def is_even(time: Array) -> bool:
     return bool(np.abs(time - ideal).max() <= _EVEN * (ideal[1] - ideal[0]))
 
 
-def sample_times(stamp: Array, position: Array) -> tuple[Array, float]:
-    """Return when samples were taken, and the distance of two.
+def sample_times(stamp: Array, position: Array) -> tuple[Array, float, float]:
+    """Return when samples were taken, the distance of two, and what an even clock leaves of the roughness.
 
     Parameters
     ----------
@@ -54,19 +54,20 @@ def sample_times(stamp: Array, position: Array) -> tuple[Array, float]:
         Increasing [s]; the stamps themselves where an even clock does not make the positions smoother.
     step : float
         [s]
+    left : float
+        Roughness of the positions at the times of the smoothest even clock, in that at the stamps: below 0.9 that clock
+        is taken. NaN where the stamps are even.
     """
     steps = np.diff(stamp)
     usual = float(np.median(steps)) if len(steps) else 0.0
     if len(stamp) < _FEWEST or is_even(stamp):
-        return stamp, usual
+        return stamp, usual, np.nan
     step = float(steps.sum() / np.maximum(np.round(steps / usual), 1.0).sum())
-    best, least = stamp, _roughness(stamp, position) + np.log(_SMOOTHER)
-    for candidate in (step, float(steps.mean())):
-        time, own = _by_an_even_clock(stamp, candidate)
-        rough = _roughness(time, position)
-        if rough < least:
-            best, step, least = time, own, rough
-    return best, step
+    clocks = [_by_an_even_clock(stamp, first) for first in (step, float(steps.mean()))]
+    rough = [_roughness(time, position) for time, _ in clocks]
+    best = int(np.argmin(rough))
+    left = float(np.exp(rough[best] - _roughness(stamp, position)))
+    return (*(clocks[best] if left < SMOOTHER else (stamp, step)), left)
 
 
 def _by_an_even_clock(stamp: Array, step: float) -> tuple[Array, float]:
