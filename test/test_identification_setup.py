@@ -106,6 +106,24 @@ def test_a_reversed_joint_is_found(kind: str, position: int, torque: int, joint:
     np.testing.assert_array_equal(setup.torque @ t, np.eye(6))
 
 
+@pytest.mark.parametrize(('kind', 'joints'), [
+    ('axis', (2, 4)),
+    ('axis', (3, 4)),
+    ('axis', (0, 1, 3, 4)),
+    ('torque', (0, 4)),
+    ('torque', (2, 3, 5)),
+    ('torque', (1, 2, 3, 4, 5)),
+])  # fmt: skip
+def test_several_joints_that_are_reversed_alike_are_found_together(kind: str, joints: tuple[int, ...]) -> None:
+    """Each of the axes alone makes it worse; and of a real TIAGo five of eight torques are reversed."""
+    turn = np.diag(np.where(np.isin(np.arange(6), joints), -1.0, 1.0))
+    data = changed(recorded(sum(joints)), turn if kind == 'axis' else np.eye(6), turn)
+    setup, _ = find_setup([data], ARM)
+    assert kinds(setup) == [(kind, tuple(ARM.joint_names[j] for j in joints))]
+    np.testing.assert_array_equal(setup.torque, turn)
+    np.testing.assert_array_equal(setup.position, turn if kind == 'axis' else np.eye(6))
+
+
 @pytest.mark.parametrize('ratio', [1.0, -1.0, 0.5, -0.8, 1.6])
 @pytest.mark.parametrize('joint', [2, 4])
 def test_positions_of_coupled_motors_are_found(joint: int, ratio: float) -> None:

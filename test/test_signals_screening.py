@@ -193,3 +193,16 @@ def test_a_spike_is_found_and_nothing_else(width, channel):
     expected = np.zeros(values.shape, dtype=bool)
     expected[1200 : 1200 + width, channel] = True
     assert np.array_equal(find_spikes(values), expected)
+
+
+@pytest.mark.parametrize('share', [0.002, 0.004, 0.01])
+def test_failed_reads_are_found_however_many_there_are(share):
+    """A driver that fails shows -pi in all joints: of a real recording ten in 6447 samples had been kept."""
+    rng, time = np.random.default_rng(1), np.arange(6000) / 100.0
+    values = np.stack([np.sin(rate * time) for rate in (0.5, 0.7, 1.1)], axis=1).round(3)
+    failed = rng.choice(np.arange(10, 5990, 12), int(share * len(time)), replace=False)
+    values[failed] = -np.pi
+    expected = np.zeros(len(time), dtype=bool)
+    expected[failed] = True
+    for column in find_spikes(values).T:
+        assert np.array_equal(column, expected)

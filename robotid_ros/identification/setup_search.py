@@ -56,6 +56,7 @@ _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gra
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
 _WORTH = float(np.log(1.2))  # fall of L: a wrong set-up costs more than a fifth of the error, chance on real arms less
 _RATIOS, _SIZES = (1.0, -1.0, 0.5, -0.5), (0.1, 4.0)  # of coupled motors: to be ranked, and the sizes they may have
+_UNUSUAL = float(np.log(100.0))  # of joints reversed alike, one in a hundred: what adds nothing does not join
 _CUTS = 20  # moments in each recording at which its load may change
 
 
@@ -214,7 +215,10 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
         changed = _change(setup, test, label, scores, moments)
         single = _by_cost(_neighbours(setup, screen), screen)
         halves = _by_cost(_coupled_pairs(setup, described, _RATIOS[2:]), screen)  # not to be paired: no ratio is theirs
-        ranked = sorted([*single, *halves], key=lambda pair: pair[0])
+        several = [
+            found for kind in ('axis', 'torque') if (found := _several_reversed(setup, screen, kind)) is not None
+        ]
+        ranked = sorted([*single, *halves, *several], key=lambda pair: pair[0])
         challenger = _challenge(ranked, setup, scores, screen, test, label, tried)
         if challenger is None and changed is None:
             # Two joints that are both reversed may fit together as they are: none alone helps.
@@ -281,7 +285,8 @@ def _challenge(
         return None
     best, least_error = min(finalists, key=lambda pair: pair[1].value)
     held = setup.findings
-    if not _wins(least_error, scores, len(candidates), max(len(best.findings) - len(held), 1)):
+    rivals = sum(cost < least for cost, _ in candidates)  # what is less probable than what holds has no chance
+    if not _wins(least_error, scores, rivals, max(len(best.findings) - len(held), 1)):
         return None
     # On some arms two faults look alike: a last joint's torque and position, a zero before or after a parallel axis.
     named = {(one.kind, one.joints) for one in best.findings}
@@ -289,6 +294,7 @@ def _challenge(
         '; '.join(one.text for one in each.findings if one not in held)
         for each, found in finalists
         if {(one.kind, one.joints) for one in each.findings} != named
+        and _reversed_joints(each) <= _reversed_joints(best)  # fewer explain as much
         and not found.contradicted_by(least_error, 1, _SLIGHT)
     ]
     if alike:
@@ -356,47 +362,80 @@ def _mounts(setup: SetUp, test: _Test) -> Iterator[SetUp]:
             yield found(free)
 
 
+_REVERSED = {
+    'torque': (
+        'the torque of {} has the wrong sign: it is reversed',
+        'turn the sign of its torque, or of its torque constant',
+    ),
+    'position': (
+        'the position of {} is reversed: it counts against its axis in the description',
+        'turn the sign of its position, or its axis in the description together with its torque',
+    ),
+    'axis': (
+        'the axis of {} is reversed: position and torque count against the description',
+        'turn its axis in the description, or the signs of its position and torque',
+    ),
+}
+
+
+def _reversed(setup: SetUp, model: RobotModel, kind: str, joints: Sequence[int]) -> SetUp:
+    """Return the set-up in which some joints are reversed alike."""
+    text, remedy = _REVERSED[kind]
+    names = tuple(model.joint_names[j] for j in joints)
+    listed = names[0] if len(names) == 1 else f'each of {", ".join(names)}'
+    finding = Finding(kind=kind, joints=names, text=text.format(listed), remedy=remedy)
+    turn = np.ones((model.n, 1))
+    turn[list(joints)] = -1.0
+    return replace(
+        setup,
+        position=setup.position if kind == 'torque' else turn * setup.position,
+        zero=setup.zero if kind == 'torque' else turn[:, 0] * setup.zero,
+        torque=setup.torque if kind == 'position' else turn * setup.torque,
+        findings=(*setup.findings, finding),
+    )
+
+
+def _reversed_joints(setup: SetUp) -> int:
+    """Return how many joints are reversed, or 1 where fewer are."""
+    return max(1, sum(len(each.joints) for each in setup.findings if each.kind in _REVERSED))
+
+
+def _not_found(setup: SetUp, model: RobotModel) -> list[int]:
+    """Return the joints of whose own signs and zero nothing was found."""
+    found = {joint for each in setup.findings if each.kind in (*_REVERSED, 'zero') for joint in each.joints}
+    return [j for j, joint in enumerate(model.joint_names) if joint not in found]
+
+
 def _reversals(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
-    for j, joint in enumerate(model.joint_names):
-        turn = np.eye(model.n)
-        turn[j, j] = -1.0
-        for kind, text, remedy, position, torque in (
-            (
-                'torque',
-                f'the torque of {joint} has the wrong sign: it is reversed',
-                'turn the sign of its torque, or of its torque constant',
-                False,
-                True,
-            ),
-            (
-                'position',
-                f'the position of {joint} is reversed: it counts against its axis in the description',
-                'turn the sign of its position, or its axis in the description together with its torque',
-                True,
-                False,
-            ),
-            (
-                'axis',
-                f'the axis of {joint} is reversed: position and torque count against the description',
-                'turn its axis in the description, or the signs of its position and torque',
-                True,
-                True,
-            ),
-        ):
-            if any(each.joints == (joint,) for each in setup.findings):
-                continue
-            yield replace(
-                setup,
-                position=turn @ setup.position if position else setup.position,
-                zero=turn @ setup.zero if position else setup.zero,
-                torque=turn @ setup.torque if torque else setup.torque,
-                findings=(*setup.findings, Finding(kind=kind, joints=(joint,), text=text, remedy=remedy)),
-            )
+    for j in _not_found(setup, model):
+        for kind in _REVERSED:
+            yield _reversed(setup, model, kind, [j])
+
+
+def _several_reversed(setup: SetUp, screen: _Test, kind: str) -> tuple[float, SetUp] | None:
+    """Return the most probable set of joints that are reversed alike, with its cost, or None where no two are.
+
+    A description may turn several axes the other way than the driver, and each of them alone makes it worse. From the
+    best pair on, joints join or leave as long as that is more probable.
+    """
+    free, tried = _not_found(setup, screen.described), dict[frozenset[int], tuple[float, SetUp]]()
+
+    def cost(joints: frozenset[int]) -> float:
+        if joints not in tried:
+            found = _reversed(setup, screen.described, kind, sorted(joints))
+            tried[joints] = screen.cost(found) + _UNUSUAL * len(joints), found
+        return tried[joints][0]
+
+    best, likely = frozenset[int](), [frozenset(pair) for pair in combinations(free, 2)]
+    while likely and cost(better := min(likely, key=cost)) < cost(best):
+        best, likely = better, [better ^ {j} for j in free]
+    return tried[best] if len(best) > 1 else None
 
 
 def _zeros(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
+    free = _not_found(setup, model)
     for j, joint in enumerate(model.joint_names):
-        if model.joint_types[j] != 'revolute' or any(each.joints == (joint,) for each in setup.findings):
+        if model.joint_types[j] != 'revolute' or j not in free:
             continue
         for degrees in (90, -90, 180):
             zero = np.array(setup.zero)

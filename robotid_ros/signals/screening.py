@@ -23,6 +23,9 @@ SECOND = 1_000_000_000
 _WIDEST = 5  # samples of a spike, at most
 _CLEAR = 4.0  # times the largest usual change from one sample to the next
 _USUAL = 99.5  # percentile of the changes that counts as their largest
+_MOSTLY, _NORMAL = 97.5, 1.25  # another, and how much further out the first is where changes are normal
+_BACK = 0.5  # of a jump, within which of its beginning a signal has come back
+_FEWEST = 64  # changes that tell what is usual
 
 
 @dataclass(slots=True)
@@ -295,19 +298,36 @@ class SampleScreen:
 def find_spikes(values: Array) -> BoolArray:
     """Return which samples, shape (N, C), jump away from their neighbours and back within five samples.
 
-    A jump is a change from one sample to the next of more than four times the 99.5th percentile of the signal's
-    changes, which neither motion nor noise makes; a step, of friction at a reversal for example, does not come back.
+    A jump is a change from one sample to the next of more than four times the signal's usual largest change, which
+    neither motion nor noise makes; a step, of friction at a reversal for example, does not come back. The usual largest
+    change is the 99.5th percentile of all changes, of which those that come back count as none, and no less than normal
+    noise would have by the 97.5th: spikes are no usual change.
     """
     x = np.asarray(values, dtype=np.float64)
     spikes = np.zeros(x.shape, dtype=bool)
     change = np.diff(x, axis=0)
     for column in range(x.shape[1]):
-        moved = np.abs(change[change[:, column] != 0.0, column])
-        if len(moved) < 64:
+        size = np.abs(change[:, column])
+        moved = size > 0.0
+        if moved.sum() < _FEWEST:
             continue
-        jumps = np.flatnonzero(np.abs(change[:, column]) > _CLEAR * np.percentile(moved, _USUAL))
+        usual = _NORMAL * float(np.percentile(size[moved], _MOSTLY))
+        if size.max() > _CLEAR * usual:
+            stays = np.where(_comes_back(x[:, column], size), 0.0, size)
+            usual = max(usual, float(np.percentile(stays[moved], _USUAL)))
+        jumps = np.flatnonzero(size > _CLEAR * usual)
         for i, k in itertools.pairwise(jumps.tolist()):
-            returned = abs(x[k + 1, column] - x[i, column]) < 0.5 * abs(change[i, column])
+            returned = abs(x[k + 1, column] - x[i, column]) < _BACK * size[i]
             if k - i <= _WIDEST and returned and not spikes[i, column]:
                 spikes[i + 1 : k + 1, column] = True
     return spikes
+
+
+def _comes_back(x: Array, size: Array) -> BoolArray:
+    """Return which changes of a signal, of a size (N - 1,), come back within five samples, or bring it back."""
+    result = np.zeros(len(size), dtype=bool)
+    for lag in range(2, _WIDEST + 2):
+        away = np.abs(x[lag:] - x[:-lag])
+        result[: len(away)] |= away < _BACK * size[: len(away)]
+        result[lag - 1 :] |= away < _BACK * size[lag - 1 :]
+    return result
