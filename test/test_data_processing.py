@@ -516,3 +516,19 @@ def test_a_series_is_no_finer_than_what_the_gaps_of_its_period_leave():
         else:
             assert 'a gap of' in dataset.provenance['motion'], (seed, gap)
     assert averaged > 3
+
+
+def test_a_recording_most_of_which_cannot_be_used_is_told():
+    """Of a real recording with gaps all over, 377 of 5812 samples were used, and nothing said so."""
+    time = np.arange(6000) / 100.0
+    position = np.stack([np.sin(2.0 * time), np.cos(3.0 * time)], axis=1)
+    recording = Recording(joint_names=('a', 'b'), time=time, position=position, effort=position)
+    settings = ProcessingSettings(average=False, effort={'a': 'torque', 'b': 'torque'})
+    whole = process_recording(recording, settings)
+    assert not whole.provenance['filtering']['warnings']
+    kept = (time < 15.0) | (np.arange(6000) % 100 < 40)
+    some = {name: getattr(recording, name)[kept] for name in ('time', 'position', 'effort')}
+    dataset = process_recording(replace(recording, **some), settings)
+    (warning,) = dataset.provenance['filtering']['warnings']
+    assert warning.startswith('only 1540 of 3300 samples')
+    assert warning in summarize(dataset)

@@ -315,6 +315,24 @@ def test_a_torque_that_no_bodies_have_gives_way_to_free_parameters(seed: int) ->
     assert np.all((found > 0.27) & (found < 0.33))
 
 
+def test_joints_are_judged_by_states_that_were_left_out() -> None:
+    """No friction term describes what depends on both positions; the fit still takes more than half of it in."""
+    model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(2)
+    motion = fourier_motion(2, rng, size=0.5, seconds=6.0)
+    torque = pinocchio_torque(model, *motion[1:]) + np.array([3.0, 1.0]) * np.sign(motion[2])
+    torque[:, 1] += 6.0 * np.sin(9.0 * motion[1][:, 1]) * np.sin(6.3 * motion[1][:, 0])
+    result = identify(dataset(model, motion, torque + 0.05 * rng.standard_normal(torque.shape)), model)
+    told, seen = (result.metrics[name].relative_error[1] for name in ('held_out', 'training'))
+    assert seen < 45.0 < 50.0 < told
+    assert [joint.usable for joint in result.joints] == [True, False]
+    assert (
+        result.joints[1].reason
+        == f'the model leaves {told:.0f} % of its torque unexplained in states that were left out'
+    )
+    simulates = next(use for use in result.good_for if use.name == 'simulation')
+    assert simulates.number > 0.98 * result.metrics['held_out'].relative_error_total
+
+
 def test_friction_that_fits_a_short_motion_gives_way_to_the_plain_model() -> None:
     """A square torque in the position: what fits it in a short recording fails in regions that are left out."""
     model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(2)

@@ -290,6 +290,7 @@ def test_currents_whose_constants_differ_are_no_torques_whatever_somebody_says()
     told = [
         torque_size([replace(recording, effort=(meaning,) * 6)], described).doubt for meaning in ('unknown', 'torque')
     ]
+    assert told[0].startswith('the efforts of most joints are 0.0')
     assert 'currents, or torques of motors' in told[0]
     assert told[1].startswith('the efforts of the joints are not torques in one unit')
 

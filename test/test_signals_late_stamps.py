@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
-from robotid_ros.signals.sample_times import sample_times
+from robotid_ros.signals.sample_times import sample_times, velocity_remark, velocity_share
 
 MS = 1_000_000
 START = 5_000 * MS
@@ -152,3 +152,25 @@ def test_times_of_samples_increase_whatever_the_stamps_are() -> None:
         assert np.isfinite(time).all(), seed
         assert (np.diff(time) > 0.0).all(), seed
         assert step > 0.0, seed
+
+
+@pytest.mark.parametrize(('clock', 'factor'), [(1.0, 1.0), (1.0 / 4.85, 1.0), (1.0, 57.3), (1000.0, 1.0)])
+def test_velocities_tell_a_wrong_clock_whatever_its_factor(clock: float, factor: float) -> None:
+    """Of a real arm, a recording was published 4.85 times too fast: all inertias were 24 times too small."""
+    rng, time = np.random.default_rng(0), np.arange(3000) / 100.0
+    rates = np.array([0.8, 1.3, 2.1])
+    position = np.sin(time[:, None] * rates) + 1e-4 * rng.standard_normal((3000, 3))
+    velocity = rates * np.cos(time[:, None] * rates) + 0.02 * rng.standard_normal((3000, 3))
+    share = velocity_share(clock * time, position, factor * velocity)
+    assert share == pytest.approx(clock * factor, rel=0.02)
+    assert bool(velocity_remark({'velocity_share': share})) == (clock * factor != 1.0)
+
+
+def test_velocities_that_tell_different_factors_or_nothing_are_no_witness() -> None:
+    rng, time = np.random.default_rng(0), np.arange(3000) / 100.0
+    rates = np.array([0.8, 1.3])
+    position, velocity = np.sin(time[:, None] * rates), rates * np.cos(time[:, None] * rates)
+    assert np.isnan(velocity_share(time, position, velocity * [1.0, 3.0]))
+    assert np.isnan(velocity_share(time, position, rng.standard_normal((3000, 2))))
+    assert np.isnan(velocity_share(time, 0.0 * position, velocity))
+    assert np.isnan(velocity_share(time, position, np.full((3000, 2), np.nan)))

@@ -34,7 +34,7 @@ from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import AveragedPeriod, channel_names
 from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
 from robotid_ros.signals.repetition import Repetition, own_repetition, repetition
-from robotid_ros.signals.sample_times import SMOOTHER, sample_times
+from robotid_ros.signals.sample_times import MOST, SMOOTHER, sample_times, velocity_remark, velocity_share
 from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, TurnUnwrapper, find_spikes
 
 _LATEST = 4e9  # [s]: 64 bits count nanoseconds for 292 years, a damaged line may state any number
@@ -208,6 +208,11 @@ def _screened(
     found['unstamped'] += recording.provenance.get('counts', {}).get('unstamped', 0)
     usable = _without_spikes(usable, values, joints, found)
     recording, step = _retimed(recording, usable, values[usable, : len(joints)], screened, found)
+    if recording.velocity is not None:
+        some = usable[:MOST]
+        share = velocity_share(recording.time[some], values[some, : len(joints)], recording.velocity[some])
+        if np.isfinite(share):
+            found['velocity_share'] = share
     provenance: dict[str, Any] = {
         'recording': dict(recording.provenance),
         'effort': list(meaning),
@@ -342,9 +347,7 @@ def summarize(dataset: Dataset) -> str:
     if screening.get('spikes'):
         where = ', '.join(f'{name} ({count})' for name, count in screening['spiked_channels'].items())
         lines.append(f'note       {screening["spikes"]} samples with a spike were left out: {where}')
-    late = late_stamps_remark(screening)
-    if late:
-        lines.append(f'note       {late}')
+    lines += [f'note       {text}' for text in (late_stamps_remark(screening), velocity_remark(screening)) if text]
     if 'even_clock_leaves' in screening:
         left = screening['even_clock_leaves']
         taken = f'the times are {"those of that clock" if left < SMOOTHER else "the stamps"}'

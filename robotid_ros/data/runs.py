@@ -242,6 +242,12 @@ def filtered_dataset(
     )
     dataset = even.filtered(cutoff)
     used = len(dataset.sources)
+    trimmed = settling_samples(rate, cutoff) if settings.trimmed is None else round(settings.trimmed * rate)
+    left = len(dataset) + 2 * trimmed * used
+    unused = (
+        f'only {left} of {sum(len(run.time) for run in even.runs)} samples lie in pieces without a gap that are long '
+        'enough to be filtered, and are used; record at an even rate'
+    )
     found = {
         'rate': rate,
         'cutoff': cutoff,
@@ -251,11 +257,10 @@ def filtered_dataset(
         'runs': used,
         'runs_too_short': len(runs) - used,
         'stamps_evened': any(not np.array_equal(grid, time[run]) for (grid, _), run in zip(evened, runs, strict=True)),
-        'trimmed': (settling_samples(rate, cutoff) if settings.trimmed is None else round(settings.trimmed * rate))
-        / rate,
+        'trimmed': trimmed / rate,
         'samples': len(dataset),
         'standing_still': [joint for joint, moves in zip(joints, bandwidth.moving, strict=True) if not moves],
-        'warnings': [],
+        'warnings': [unused] if 2 * left < len(time) else [],
     }
     return replace(
         dataset,

@@ -30,6 +30,7 @@ from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_tree import MOVING, parse_urdf
 from robotid_ros.signals import check_motor_side, prior_factors
 from robotid_ros.signals.late_stamps import late_stamps_remark
+from robotid_ros.signals.sample_times import velocity_remark
 
 _UNSTATED = (
     'the description has no masses that the efforts could be compared with: they are taken as joint torques in N m; if '
@@ -162,8 +163,11 @@ def remarks(datasets: Sequence[Dataset], model: RobotModel) -> tuple[str, ...]:
     for dataset in datasets:
         found |= dict.fromkeys(require_held(dataset.joint_names, dataset.q, model))
         found |= dict.fromkeys(_beyond_limits(dataset, model))
-        remark = dataset.provenance.get('remark') or late_stamps_remark(dataset.provenance.get('screening', {}))
-        found |= dict.fromkeys([f'{", ".join(dataset.sources)}: {remark}'] if remark else [])
+        screening = dataset.provenance.get('screening', {})
+        remark = dataset.provenance.get('remark') or late_stamps_remark(screening)
+        unused = dataset.provenance.get('filtering', {}).get('warnings', ())
+        said = [text for text in (remark, velocity_remark(screening), *unused) if text]
+        found |= dict.fromkeys(f'{", ".join(dataset.sources)}: {text}' for text in said)
     return tuple(found)
 
 
@@ -233,10 +237,13 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     size = float(np.exp(np.mean(np.log(known)) if stated else np.median(np.log(known))))
     wrong = _WRONG if len(known) > 1 else _FAR**2
     if off and not 1.0 / wrong < size < wrong:
-        what = 'currents, or torques of motors before their gears' if size < 1.0 else 'torques in another unit, mN m'
+        what, or_else = 'currents, or torques of motors before their gears', ''
+        if size > 1.0:
+            what = 'torques in another unit, mN m'
+            or_else = '; or these are masses of links without motors: then take the inertials out of the description'
         doubt = (
             f'the efforts of {"all" if stated else "most"} joints are {size:.2g} times what the masses of the '
-            f'description need: they may be {what}; {_SAY}'
+            f'description need: they may be {what}; {_SAY}{or_else}'
         )
         return Size(doubt, cause, ())
     return Size(mixed, cause, check_motor_side(factors, model.joint_names))

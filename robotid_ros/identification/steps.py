@@ -267,9 +267,10 @@ def conclude(
         decisions = (*decisions, Decision(subject='parameters', chosen=chosen))
     sets = {'training': list(data.datasets), **judges}
     metrics = {name: fit_metrics(base, fit, model, listed) for name, listed in sets.items()}
-    judge = 'validation' if 'validation' in metrics else 'training'
+    seen = judge = 'validation' if 'validation' in metrics else 'training'
     if judge == 'training' and config.automatic:
-        metrics['held_out'], without = held_out(fit, rows, model)
+        judge = 'held_out'
+        metrics[judge], without = held_out(fit, rows, model)
     samples = rows.samples
     size = torque_size(sets['training'], model)
     verdicts = judge_joints(
@@ -278,17 +279,17 @@ def conclude(
         moved(samples.q),
         joint_faults(rows),
         limit,
-        None if limit is None else errors_in_motion(base, fit, model, sets[judge], config),
+        None if limit is None else errors_in_motion(base, fit, model, sets[seen], config),
         judged_by=judge,
     )
     still_open = np.flatnonzero(open_parameters(rows)).tolist() if moved(samples.q).all() else []
     usable, reason = overall(
         verdicts,
-        metrics[judge],
+        metrics[seen],
         '; '.join(filter(None, (data.setup.obstacle, size.doubt))) or doubt or _no_numbers(fit, samples),
         [base.names[k] for k in still_open],
         base=len(base.names),
-        judged_by=judge,
+        judged_by=seen,
         cause=size.cause,
     )
     if 'held_out' in metrics:
@@ -305,15 +306,14 @@ def conclude(
     if not fit.converged and limit is not None:
         usable, reason = False, fit.reason
     solid_metrics = {name: fit_metrics(base, solid, model, listed) for name, listed in sets.items()}
-    judged = metrics.get('held_out', metrics[judge])
     uses = good_for(
-        judged,
-        solid_metrics[judge],
+        metrics[judge],
+        _simulates(metrics[judge], metrics[seen], solid_metrics[seen]),
         error_at_rest(fit, rows, model.drives),
         known_parameters(fit.base_values, fit.std[: len(fit.base_values)]),
         usable,
     )
-    if usable and (idle := good_for_nothing(uses, judged, size.cause)):
+    if usable and (idle := good_for_nothing(uses, metrics[judge], size.cause)):
         usable, reason = False, idle
         uses = tuple(replace(use, good=False) for use in uses)
     return replace(
@@ -331,6 +331,15 @@ def conclude(
         good_for=uses,
         provenance=provenance if fit.search is None else {**provenance, 'search': fit.search.tolist()},
     )
+
+
+def _simulates(judged: Metrics, seen: Metrics, solid: Metrics) -> float:
+    """Return what physically consistent parameters leave of the torque on the data that judge [%].
+
+    They are not fitted anew without each group of states: there they lose what they lose on the data that were seen.
+    """
+    lost = solid.relative_error_total**2 - seen.relative_error_total**2
+    return float(np.sqrt(max(judged.relative_error_total**2 + lost, 0.0)))
 
 
 def preferred_in_validation(

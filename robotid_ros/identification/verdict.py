@@ -127,10 +127,8 @@ _BEATEN, _MATTERS = 1.05, 1.0  # times the plain fit's error, and % of the torqu
 STILL = 0.05  # rad or m: a joint that moves less holds its position, and its friction cannot be identified
 
 
-_HINTS = {
-    'training': '',
-    'validation': ': is it the same arm, in the same units?',
-}
+_WHERE = {'held_out': 'states that were left out'}
+_HINTS = {'validation': ': is it the same arm, in the same units?'}
 _COMPARE = 'compare payload, mount and torque signals with what was said of them, and excite the arm more'
 
 
@@ -191,7 +189,7 @@ class Use:
 
 
 def good_for(
-    metrics: Metrics, consistent: Metrics, gravity: tuple[Array, Array], parameters: tuple[int, int], usable: bool
+    metrics: Metrics, consistent: float, gravity: tuple[Array, Array], parameters: tuple[int, int], usable: bool
 ) -> tuple[Use, ...]:
     """Return what a model can be used for.
 
@@ -199,8 +197,8 @@ def good_for(
     ----------
     metrics : Metrics
         On the data that judge.
-    consistent : Metrics
-        The same of the physically consistent parameters.
+    consistent : float
+        What the physically consistent parameters leave of the torque there [%].
     gravity : tuple of ndarray, shape (n,)
         Root-mean-square error of the torque at rest, and that torque itself [N m].
     parameters : tuple of int
@@ -239,9 +237,9 @@ def good_for(
         ),
         Use(
             name='simulation',
-            good=usable and consistent.relative_error_total < _FEEDS,
-            number=consistent.relative_error_total,
-            text=f'bodies that can exist leave {consistent.relative_error_total:.3g} % of the torque unexplained',
+            good=usable and consistent < _FEEDS,
+            number=consistent,
+            text=f'bodies that can exist leave {consistent:.3g} % of the torque unexplained',
         ),
         Use(
             name='parameters',
@@ -316,7 +314,7 @@ def judge_joints(
     Parameters
     ----------
     metrics : Metrics
-        Errors on the data that judge: validation where there is some, training otherwise.
+        Errors on the data that judge: validation where there is some, else states that were held out.
     noise : ndarray, shape (n,)
         Root mean square of what the torque as recorded has above the filter's cutoff [N m].
     moving : ndarray of bool, shape (n,)
@@ -330,7 +328,7 @@ def judge_joints(
     judged_by : str
         Name of the data that judge, for the sentences.
     """
-    result = []
+    result, where = [], _WHERE.get(judged_by, judged_by)
     for j, joint in enumerate(metrics.joint_names):
         fault, usable = faults[j], False
         error, relative = float(metrics.rmse[j]), float(metrics.relative_error[j])
@@ -341,10 +339,10 @@ def judge_joints(
             reason, advice = fault
         elif limit is not None and (error if in_motion is None else in_motion[j]) > limit[j]:
             told = f'{error:.3g} N m' if in_motion is None else f'{in_motion[j]:.3g} N m in motion ({error:.3g} in all)'
-            reason = f'its torque error is {told} in {judged_by}, above the threshold of {limit[j]:.3g}'
+            reason = f'its torque error is {told} in {where}, above the threshold of {limit[j]:.3g}'
             advice = 'excite the arm better, or choose another friction model'
         elif relative > WRONG and error > _NOISE * noise[j]:
-            reason = f'the model leaves {relative:.0f} % of its torque unexplained in {judged_by}'
+            reason = f'the model leaves {relative:.0f} % of its torque unexplained in {where}'
             advice = 'check its torque signal; excite it more, or over more of its range'
         elif relative > WRONG:
             usable, reason = True, f'its torque is mostly noise ({noise[j]:.3g} N m of {error:.3g} N m error)'
@@ -393,7 +391,7 @@ def overall(
         return False, f'the data leave {len(still_open)} of {base} base parameters open: {listed}; excite all joints'
     wrong = [verdict for verdict in joints if not verdict.usable]
     if total > WRONG:
-        hint = f': {cause}' if cause else _HINTS[judged_by]
+        hint = f': {cause}' if cause else _HINTS.get(judged_by, '')
         known = '; '.join(str(verdict) for verdict in wrong)
         text = f'the model leaves {total:.0f} % of the torque unexplained in {judged_by}{hint}'
         return False, f'{text}; {known}' if known else text

@@ -19,6 +19,9 @@ with stamps ``s`` and step ``h``. Where messages were lost, the times jump by wh
 motion tells: with wrong times, positions do not lie on smooth curves through their neighbours.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from robotid_ros.arrays import Array
@@ -26,10 +29,13 @@ from robotid_ros.arrays import Array
 _EVEN = 0.02  # of a step; stamps that close to a straight line are as good as even
 SMOOTHER = 0.9  # what is left of the roughness where an even clock is believed
 _APART = np.array([1, 4, 16])  # samples
-_MOST = 100_000  # samples that are looked at
+MOST = 100_000  # samples that are looked at
 _LAGS = 16 * 4 ** np.arange(10)  # samples, over which the step is measured in turn
 _WHOLE = 0.25  # steps; how far counts may be from whole numbers of an even clock
 _FEWEST = 8
+_OVER = 20  # samples, over which velocities are integrated
+_MOVES = 1e-3  # rad or m in that time, by which a joint moves
+_ALIKE, _OFF = 0.9, 0.1  # squared correlation of two that go together; relative error of their factor
 
 
 def is_even(time: Array) -> bool:
@@ -70,6 +76,48 @@ def sample_times(stamp: Array, position: Array) -> tuple[Array, float, float]:
     return (*(clocks[best] if left < SMOOTHER else (stamp, step)), left)
 
 
+def velocity_share(time: Array, position: Array, velocity: Array) -> float:
+    """Return how many times as fast recorded velocities are as positions by their times; NaN where they do not tell.
+
+    They tell where, in every joint that moves, what velocities integrate to over some samples goes with what positions
+    change by, with the same factor.
+
+    Parameters
+    ----------
+    time : ndarray, shape (N,)
+        Increasing [s].
+    position, velocity : ndarray, shape (N, n)
+        [rad, rad/s; or m, m/s]
+    """
+    told = np.isfinite(velocity).all(axis=1)
+    time, position, velocity = time[told], position[told], velocity[told]
+    if len(time) < _FEWEST * _OVER:
+        return float('nan')
+    steps = 0.5 * (velocity[1:] + velocity[:-1]) * np.diff(time)[:, None]
+    way = np.concatenate([np.zeros((1, steps.shape[1])), np.cumsum(steps, axis=0)])
+    moved, told_way = (values[_OVER:] - values[:-_OVER] for values in (position, way))
+    size, product, told_size = (
+        (a * b).sum(axis=0) for a, b in ((moved, moved), (moved, told_way), (told_way, told_way))
+    )
+    moving = size > _MOVES**2 * len(moved)
+    if not moving.any() or (product**2 <= _ALIKE * size * told_size)[moving].any():
+        return float('nan')
+    factors = product[moving] / size[moving]
+    share = float(np.median(factors))
+    return share if np.abs(factors / share - 1.0).max() < _OFF else float('nan')
+
+
+def velocity_remark(found: Mapping[str, Any]) -> str:
+    """Return a sentence on velocities that contradict positions and times, from what was found in them, or nothing."""
+    share = found.get('velocity_share', 1.0)
+    if abs(share - 1.0) < _OFF:
+        return ''
+    return (
+        f'the recorded velocities are {share:.3g} times what the positions do by their times: either the times are in '
+        'another unit or of another clock, and then all inertias are wrong, or the velocities are not in rad/s'
+    )
+
+
 def _by_an_even_clock(stamp: Array, step: float) -> tuple[Array, float]:
     """Return the latest times that are possible, about a step apart or whole steps where some were lost, and the step.
 
@@ -98,7 +146,7 @@ def _roughness(time: Array, position: Array) -> float:
     total = 0.0
     columns = [column / np.ptp(column) for column in position.T if np.ptp(column) > 0.0]
     for apart in _APART[len(time) > 4 * _APART]:
-        here = np.arange(2 * apart, len(time) - 2 * apart, 1 + len(time) // _MOST)
+        here = np.arange(2 * apart, len(time) - 2 * apart, 1 + len(time) // MOST)
         near = [here + side * apart for side in (-2, -1, 1, 2)]
         shares = [
             np.prod([(time[here] - time[other]) / (time[one] - time[other]) for other in near if other is not one], 0)
