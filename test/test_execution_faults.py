@@ -360,6 +360,17 @@ def test_a_controller_whose_time_stood_still_is_stopped_from_where_it_goes_on():
     assert outcome.acceleration < 1.0
 
 
+@pytest.mark.parametrize('mode', sorted(MODES))
+@pytest.mark.parametrize('jump', [0.5, 2.0 * np.pi, 100.0])
+def test_a_joint_that_lies_does_not_stand_short_of_its_stop(mode, jump):
+    """It has another place than its stop's end for ever: one more stop would only move the arm once more."""
+    change = lies(lambda q, v, t: (q + np.array([jump, 0.0, 0.0]), v, None, t), MOMENT)
+    run = loop(mode, shown=change).run()
+    assert run.supervisor.stops == 1
+    assert run.last_motion() < MOMENT + 0.5
+    assert run.rested_at < MOMENT + 1.6
+
+
 @pytest.mark.parametrize('seed', [7737, 8123, 25718])
 def test_an_arm_that_stands_on_the_way_of_its_stop_is_stopped_there(seed):
     """Its controller's time stood still for longer than rest took to be believed, and led it on after that."""

@@ -22,6 +22,7 @@ from robotid_ros.dynamics import base_parameters, standard_parameters
 from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import ESTIMATORS, IdentificationConfig, identify
+from robotid_ros.identification.information import solve
 from robotid_ros.identification.physical import physical_parameters
 from robotid_ros.identification.samples import as_samples
 from robotid_ros.identification.selection import same_references, select, split_trajectories
@@ -446,3 +447,14 @@ def test_a_delay_of_the_torque_is_found_to_a_part_of_a_millisecond(delay: float)
     result = identify(dataset(model, motion, torque, rate=500.0), model)
     decision = next(d for d in result.decisions if d.subject.startswith('delay'))
     assert float(decision.chosen.removesuffix(' ms')) == pytest.approx(1e3 * delay, abs=0.3)
+
+
+def test_condition_numbers_are_those_of_the_rows_in_whatever_units() -> None:
+    """Columns eleven orders of magnitude apart: the normal matrix alone would lose the smallest."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((500, 20)) * 10.0 ** rng.uniform(-8.0, 3.0, 20)
+    found = solve(rows.T @ rows, np.zeros(20), 20, None)
+    assert found.condition_si == pytest.approx(np.linalg.cond(rows), rel=1e-4)
+    assert found.condition_scaled == pytest.approx(np.linalg.cond(rows / np.linalg.norm(rows, axis=0)), rel=1e-9)
+    same = rows[:, [*range(19), 18]]
+    assert np.isinf(solve(same.T @ same, np.zeros(20), 20, None).condition_si)

@@ -320,8 +320,9 @@ class Supervisor:
         if self._stop is None:  # it could not be planned
             return self._stop_orders(time, now)
         belief, end = self.following.belief, self._sent + self._latency + self._stop.move.duration
-        off = float(np.abs(belief.motion.position - self._stop.move.goal).max())
-        if off > _ARRIVED and belief.place_time > end + _OVERDUE and not self._halted:
+        away = np.abs(belief.motion.position - self._stop.move.goal)
+        off, short = float(away.max()), bool((away > _ARRIVED)[~belief.lying].any())
+        if short and belief.place_time > end + _OVERDUE and not self._halted:
             self._halted = self._on_its_way()
             if self._halted:
                 return self._stop_orders(time, now)

@@ -222,8 +222,7 @@ def solve(matrix: Array, vector: Array, base: int, friction: FrictionModel | Non
     open_share = np.sum(vectors[:, ~good] ** 2, axis=1)
     parameters = inverse @ (vector / scale) / scale
     inverse = inverse / np.outer(scale, scale)
-    part = matrix[np.ix_(seen, seen)]
-    unit = part / np.outer(length[seen], length[seen])
+    unit = matrix[np.ix_(seen, seen)] / np.outer(length[seen], length[seen])
     bounded = False
     if friction is not None and matrix.shape[0] > base:
         k = len(friction.signed)
@@ -235,21 +234,19 @@ def solve(matrix: Array, vector: Array, base: int, friction: FrictionModel | Non
         parameters=parameters,
         inverse=inverse,
         determined=open_share < 1e-6,
-        condition_si=_condition(part),
-        condition_scaled=_condition(unit),
+        condition_si=_condition(unit, length[seen]),
+        condition_scaled=_condition(unit, np.ones(len(unit))),
         bounded=bounded,
     )
 
 
-def _condition(matrix: Array) -> float:
-    """Return the condition number of A, given the normal matrix A^T A."""
-    if len(matrix) == 0:
+def _condition(unit: Array, length: Array) -> float:
+    """Return the condition number of A, given A^T A of its columns at unit length, and their lengths."""
+    if len(unit) == 0 or float(np.linalg.eigvalsh(unit)[0]) <= ROUNDING * len(unit):
         return float('inf')
-    eigenvalues = np.linalg.eigvalsh(matrix)
-    smallest, largest = float(eigenvalues[0]), float(eigenvalues[-1])
-    if largest <= 0.0 or smallest <= ROUNDING * largest:
-        return float('inf')
-    return float(np.sqrt(largest / smallest))
+    # By a factor of A^T A, whose square would lose columns in units far apart.
+    values = np.linalg.svd(np.linalg.cholesky(unit).T * length, compute_uv=False)
+    return float(values[0] / values[-1])
 
 
 def quick_solve(matrix: Array, vector: Array, base: int, friction: FrictionModel | None) -> Array:

@@ -250,7 +250,8 @@ def _wins(new: Score, scores: tuple[Score, Score], of: int, findings: int = 1) -
     """Return whether another set-up takes the place of what holds.
 
     Each finding is worth its part of the error, and friction that drives a joint must not explain as much, nor all but
-    one of two findings. That is no further chance to find something, so the number of hypotheses counts once.
+    one of two findings. That is no further chance to find something, so the number of hypotheses counts once; and it is
+    that of its kind, each of which is as likely as the others.
     """
     holds, driven = scores
     beside = driven.contradicted_by(new, 1, (findings - 1) * _WORTH)
@@ -285,8 +286,8 @@ def _challenge(
         return None
     best, least_error = min(finalists, key=lambda pair: pair[1].value)
     held = setup.findings
-    rivals = sum(cost < least for cost, _ in candidates)  # what is less probable than what holds has no chance
-    if not _wins(least_error, scores, rivals, max(len(best.findings) - len(held), 1)):
+    alike_in_kind = sum(each.findings[-1].kind == best.findings[-1].kind for _, each in candidates)
+    if not _wins(least_error, scores, alike_in_kind, max(len(best.findings) - len(held), 1)):
         return None
     # On some arms two faults look alike: a last joint's torque and position, a zero before or after a parallel axis.
     named = {(one.kind, one.joints) for one in best.findings}
