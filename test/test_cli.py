@@ -382,3 +382,4 @@ def test_a_command_imports_no_other(name: str) -> None:
     assert f'robotid_ros.commands.{name.replace("-", "_")}' in imported
     assert not imported & modules
     assert not imported & {'mujoco', 'rclpy', 'matplotlib', 'distributed'}
+    assert not imported & {f'scipy.{part}' for part in ('interpolate', 'optimize', 'signal', 'stats')}

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag, null_space
-from scipy.optimize import minimize
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
@@ -368,6 +367,8 @@ class _Objective:
 
     def minimise(self, starting: Array, progress: Progress | None) -> FourierTrajectory:
         """Return the best trajectory from the starting points, shape (k, n, 2 L - 2), until one attains the bound."""
+        from scipy.optimize import minimize  # not at the top: see robotid_ros.signals.filtering
+
         enough = _ENOUGH * _LEAST.get(self.criterion, -np.inf)
         best, least = self.series.trajectory(starting[0]), np.inf
         for tried, free in enumerate(starting):

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from robotid_ros.arrays import Array, IntArray, freeze_fields
 from robotid_ros.data.bag import Bag, read_bag
@@ -225,6 +224,8 @@ def read_floating_bag(path: str | Path, joint_names: tuple[str, ...]) -> Floatin
     DataError
         If it is no readable bag, or a signal is not in it, or two topics have the same one.
     """
+    from scipy.interpolate import CubicSpline  # not at the top: see robotid_ros.signals.filtering
+
     bag = Bag.open(path)
     joints = read_bag(bag, joints=joint_names)
     if joints.velocity is None:

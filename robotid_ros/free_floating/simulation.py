@@ -7,12 +7,13 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Motion of the base from that of the joints, by conservation of momentum."""
+"""
+        from scipy.integrate import solve_ivp  # not at the top: see robotid_ros.signals.filtering
+Motion of the base from that of the joints, by conservation of momentum."""
 
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError, ModelError

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.signal import lfilter
 
 from robotid_ros.arrays import Array, BoolArray, frozen_array
 from robotid_ros.errors import IdentificationError
@@ -260,6 +259,8 @@ def monitored(
 
     The first M samples, until its filters have settled, are left out.
     """
+    from scipy.signal import lfilter  # not at the top: see robotid_ros.signals.filtering
+
     velocity = np.gradient(position, 1.0 / rate, axis=0) if velocity is None else velocity
     rows = np.stack([predictor.setup.state(*row) for row in zip(position, velocity, torque, strict=True)])
     share = 1.0 - np.exp(-2.0 * np.pi * cutoff / rate)

@@ -167,7 +167,8 @@ def remarks(datasets: Sequence[Dataset], model: RobotModel) -> tuple[str, ...]:
         remark = dataset.provenance.get('remark') or late_stamps_remark(screening)
         unused = dataset.provenance.get('filtering', {}).get('warnings', ())
         said = [text for text in (remark, velocity_remark(screening), *unused) if text]
-        found |= dict.fromkeys(f'{", ".join(dataset.sources)}: {text}' for text in said)
+        name = dataset.provenance.get('recording', {}).get('file') or ', '.join(dataset.sources)  # these name each run
+        found |= dict.fromkeys(f'{name}: {text}' for text in said)
     return tuple(found)
 
 

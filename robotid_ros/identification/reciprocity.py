@@ -18,7 +18,6 @@ the description.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
@@ -97,6 +96,8 @@ def _fitted(grams: Array, known: BoolArray) -> Mutual:
 
     plain, _ = errors(np.zeros(len(grams)))
     bounds = [(-np.log(_FACTOR), np.log(_FACTOR))] * len(grams)
+    from scipy.optimize import minimize  # not at the top: see robotid_ros.signals.filtering
+
     best = minimize(cost, np.zeros(len(grams)), jac=True, method='L-BFGS-B', bounds=bounds).x
     best = best - best.mean()
     result = [np.ones(len(known)), np.zeros(len(known)), np.zeros(len(known))]

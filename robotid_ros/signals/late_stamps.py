@@ -197,7 +197,7 @@ def late_stamps_remark(found: Mapping[str, Any]) -> str:
     samples = max(found.get('samples', 0), 1)
     if found.get('late_stamps', 0):
         return (
-            f'{100.0 * found["late_stamps"] / samples:.0f} % of the stamps came late, by up to '
+            f'{found["late_stamps"]} of {samples} stamps came late, by up to '
             f'{1e3 * found["latest_stamp"]:.0f} ms, as from a busy computer; counted anew by the steps of one clock'
         )
     share = found.get('repeated', 0) / samples

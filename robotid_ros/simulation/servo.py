@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
@@ -143,6 +142,8 @@ def identify_drives(recorded: Dataset, command: Array, bodies: Array, bias: Arra
 
     def fit(delay: float, play: Array, share: float) -> tuple[Array, Array]:
         """Return the parameters over the stiffness, (n, 7), and the part of the error's squares (n,) that is left."""
+        from scipy.optimize import nnls  # not at the top: see robotid_ros.signals.filtering
+
         wanted, speed = map(seen, _delayed(command, delay, recorded.rate))
         moving = np.stack([bodies - share * bias, recorded.dq - speed], axis=2)
         columns = np.concatenate([moving, fixed], axis=2)[kept]
