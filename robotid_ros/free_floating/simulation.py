@@ -7,9 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""
-        from scipy.integrate import solve_ivp  # not at the top: see robotid_ros.signals.filtering
-Motion of the base from that of the joints, by conservation of momentum."""
+"""Motion of the base from that of the joints, by conservation of momentum."""
 
 from collections.abc import Sequence
 
@@ -98,6 +96,8 @@ def simulate(
 
     poses = start[None]
     if len(time) > 1:
+        from scipy.integrate import solve_ivp  # not at the top: see robotid_ros.signals.filtering
+
         span = (time[0], time[-1])
         solved = solve_ivp(rate, span, start, method='DOP853', t_eval=time, rtol=_TOLERANCE, atol=_TOLERANCE)
         poses = solved.y.T
