@@ -29,6 +29,13 @@ from benchmark.machine import describe, missing, stamp
 from benchmark.page import RESULTS, summary, write_page
 
 
+def written(results: dict[str, Any]) -> str:
+    """Return results as JSON, a line for each row."""
+    about = {name: value for name, value in results.items() if name != 'rows'}
+    rows = ',\n'.join(json.dumps(row, ensure_ascii=False) for row in results['rows'])
+    return f'{json.dumps(about, ensure_ascii=False)[:-1]}, "rows": [\n{rows}\n]}}\n'
+
+
 def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Return a run with what an earlier one has of cases that this one did not measure; areas in their order."""
     measured = {(row.area, row.case) for row in new['rows']}
@@ -73,7 +80,7 @@ def main() -> int:
         if out is not None:  # after every area: what ends the run then costs one area
             results = merged(json.loads(out.read_text(encoding='utf-8')) if out.is_file() else {'rows': []}, results)
             partial = out.with_suffix('.partial')
-            partial.write_text(json.dumps(results, indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
+            partial.write_text(written(results), encoding='utf-8')
             partial.replace(out)
     if out == RESULTS:
         write_page(results)

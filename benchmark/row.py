@@ -77,8 +77,9 @@ class Row:
     measured: str = ''
 
     def __post_init__(self) -> None:
-        for name in ('values', 'theirs'):  # a number or an array will do
-            object.__setattr__(self, name, tuple(np.ravel(getattr(self, name)).astype(float).tolist()))
+        for name in ('values', 'theirs'):  # a number or an array will do; six digits are more than a run repeats
+            kept = (float(f'{value:.6g}') for value in np.ravel(getattr(self, name)).astype(float).tolist())
+            object.__setattr__(self, name, tuple(kept))
 
     @property
     def ratio(self) -> float | None:
@@ -134,10 +135,14 @@ class Row:
         return 'met' if all(low <= value <= high for value in judged) else 'missed'
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what goes into the file, with what follows from it written out for other readers."""
+        """Return what goes into the file: no empty entries, and what follows from them written out for other readers."""
         finite = self.ratio is not None and math.isfinite(self.ratio)  # JSON has no infinity
         spreads = {name: value for name in SPREADS if math.isfinite(value := getattr(self, name))}
-        entry = {name: value for name, value in asdict(self).items() if name not in SPREADS}
+        entry = {
+            name: value
+            for name, value in asdict(self).items()
+            if name in ('case', 'values') or (name not in SPREADS and value not in ('', None, ()))
+        }
         return {**entry, **spreads, 'ratio': self.ratio if finite else None, 'state': self.state}
 
     @classmethod
