@@ -135,7 +135,7 @@ class Row:
         return 'met' if all(low <= value <= high for value in judged) else 'missed'
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what goes into the file: no empty entries, and what follows from them written out for other readers."""
+        """Return what goes into the file: no empty entries, and what follows from them written out for others."""
         finite = self.ratio is not None and math.isfinite(self.ratio)  # JSON has no infinity
         spreads = {name: value for name in SPREADS if math.isfinite(value := getattr(self, name))}
         entry = {
