@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,11 +139,11 @@ def gazebo(case: Case, folder: Path, environment: dict[str, str]) -> Iterator[Ca
         yield watch
     finally:
         process.send_signal(signal.SIGINT)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=60.0)
-        except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):  # Gazebo's server may outlive the launch
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        process.wait()
 
 
 @contextmanager

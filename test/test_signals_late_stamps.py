@@ -9,6 +9,8 @@
 
 """Times of joint states whose simulated clock came late, against the steps of a simulation that is known."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -174,3 +176,7 @@ def test_velocities_that_tell_different_factors_or_nothing_are_no_witness() -> N
     assert np.isnan(velocity_share(time, position, rng.standard_normal((3000, 2))))
     assert np.isnan(velocity_share(time, 0.0 * position, velocity))
     assert np.isnan(velocity_share(time, position, np.full((3000, 2), np.nan)))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        for damaged in (1e300, 1e308, -1e308):
+            assert np.isnan(velocity_share(time, position, np.where(velocity > 0.9, damaged, velocity)))

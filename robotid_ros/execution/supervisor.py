@@ -159,7 +159,8 @@ class Supervisor:
         self._sent = self._sent_now = np.inf
         self._still_since = np.inf
         self._followed = self._foreign = False
-        self._on_path, self._halted = False, list[JointMotion]()
+        self._on_path = False
+        self._halted: list[JointMotion] = []
         self.breaks = ''
 
     # -- what comes in ------------------------------------------------------------------------------

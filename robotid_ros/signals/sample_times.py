@@ -88,23 +88,29 @@ def velocity_share(time: Array, position: Array, velocity: Array) -> float:
         Increasing [s].
     position, velocity : ndarray, shape (N, n)
         [rad, rad/s; or m, m/s]
+
+    Returns
+    -------
+    float
+        1 where they agree.
     """
     told = np.isfinite(velocity).all(axis=1)
     time, position, velocity = time[told], position[told], velocity[told]
     if len(time) < _FEWEST * _OVER:
         return float('nan')
-    steps = 0.5 * (velocity[1:] + velocity[:-1]) * np.diff(time)[:, None]
-    way = np.concatenate([np.zeros((1, steps.shape[1])), np.cumsum(steps, axis=0)])
-    moved, told_way = (values[_OVER:] - values[:-_OVER] for values in (position, way))
-    size, product, told_size = (
-        (a * b).sum(axis=0) for a, b in ((moved, moved), (moved, told_way), (told_way, told_way))
-    )
-    moving = size > _MOVES**2 * len(moved)
-    if not moving.any() or (product**2 <= _ALIKE * size * told_size)[moving].any():
-        return float('nan')
-    factors = product[moving] / size[moving]
-    share = float(np.median(factors))
-    return share if np.abs(factors / share - 1.0).max() < _OFF else float('nan')
+    with np.errstate(over='ignore', invalid='ignore'):  # of damaged numbers, which then tell nothing
+        steps = 0.5 * (velocity[1:] + velocity[:-1]) * np.diff(time)[:, None]
+        way = np.concatenate([np.zeros((1, steps.shape[1])), np.cumsum(steps, axis=0)])
+        moved, told_way = (values[_OVER:] - values[:-_OVER] for values in (position, way))
+        size, product, told_size = (
+            (a * b).sum(axis=0) for a, b in ((moved, moved), (moved, told_way), (told_way, told_way))
+        )
+        moving = size > _MOVES**2 * len(moved)
+        if not moving.any() or (product**2 <= _ALIKE * size * told_size)[moving].any():
+            return float('nan')
+        factors = product[moving] / size[moving]
+        share = float(np.median(factors))
+        return share if np.abs(factors / share - 1.0).max() < _OFF else float('nan')
 
 
 def velocity_remark(found: Mapping[str, Any]) -> str:
