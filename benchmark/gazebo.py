@@ -216,4 +216,6 @@ def main(words: list[str] | None = None) -> int:
 
 
 if __name__ == '__main__':
+    for number in (signal.SIGINT, signal.SIGTERM):  # either way what was started is ended
+        signal.signal(number, lambda *_: sys.exit(1))
     sys.exit(main())
