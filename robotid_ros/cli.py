@@ -62,6 +62,11 @@ def main(arguments: Sequence[str] | None = None, begin: Callable[[], object] = l
     name = f'robotid {asked}' if asked in COMMANDS else 'robotid'
     try:
         options = build_parser(asked).parse_args(given)
+        try:
+            os.getcwd()  # paths are relative to it
+        except OSError:
+            print(f'{name}: the current folder does not exist any more; change to another one', file=sys.stderr)
+            return 2
         if not all(word.isascii() for word in given):
             from robotid_ros.files import require_text  # takes 0.04 s
 

@@ -255,6 +255,17 @@ def test_a_motion_far_beyond_the_limits_is_pointed_out(
     assert 'rmse in N m' in said
 
 
+def test_a_folder_that_is_gone_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (gone := tmp_path / 'gone').mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(['design', '--robot', 'ur10e', '--out', str(tmp_path / 'excitation.yaml')]) == 2
+    assert 'folder does not exist' in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_unknown_option_exits_with_2() -> None:
     done = subprocess.run(
         [sys.executable, '-m', 'robotid_ros.cli', 'design', '--speed', '3'], capture_output=True, text=True, timeout=600
@@ -383,3 +394,4 @@ def test_a_command_imports_no_other(name: str) -> None:
     assert not imported & modules
     assert not imported & {'mujoco', 'rclpy', 'matplotlib', 'distributed'}
     assert not imported & {f'scipy.{part}' for part in ('interpolate', 'optimize', 'signal', 'stats')}
+    assert not imported & {'importlib.metadata', 'urllib.request'}

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from robotid_ros import __version__
+import robotid_ros
 from robotid_ros.arrays import Array, BoolArray, frozen_array
 from robotid_ros.calibration.chain import MOTIONS, JointTerms, KinematicChain
 from robotid_ros.calibration.points import MeasuredPoints
@@ -270,7 +270,7 @@ class CalibrationResult:
     def to_yaml(self, files: Sequence[Path], settings: Mapping[str, Any]) -> str:
         """Return the text of ``result.yaml``, with the version, the files and the settings that it was made with."""
         hashes = {str(path): file_hash(path.expanduser()) for path in files}
-        provenance = {'version': __version__, 'files': hashes, 'settings': dict(settings)}
+        provenance = {'version': robotid_ros.__version__, 'files': hashes, 'settings': dict(settings)}
         return str(yaml.safe_dump({**self.to_dict(), 'provenance': provenance}, sort_keys=False, width=120))
 
     def _accuracies(self) -> dict[str, Any]:

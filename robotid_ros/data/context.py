@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from robotid_ros import __version__
+import robotid_ros
 from robotid_ros.data.bag import DESCRIPTION, FIRST, STRING, Bag, opened
 from robotid_ros.data.messages import CdrReader, JointStateDecoder
 from robotid_ros.data.reference import PeriodicReference, decode_reference
@@ -82,7 +82,7 @@ class Context:
 
 def message_text(schema: str, content: Mapping[str, Any]) -> str:
     """Return YAML of one of :data:`SCHEMAS` as it goes out on its topic."""
-    head = {'schema': schema, 'version': VERSION, 'robotid_ros': __version__}
+    head = {'schema': schema, 'version': VERSION, 'robotid_ros': robotid_ros.__version__}
     return str(yaml.safe_dump({**head, **content}, sort_keys=False, default_flow_style=None, width=110))
 
 

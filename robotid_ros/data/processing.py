@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros import __version__
+import robotid_ros
 from robotid_ros.arrays import LARGEST, Array, IntArray, given_away
 from robotid_ros.data.bag import Bag, opened
 from robotid_ros.data.context import Context, read_context
@@ -216,7 +216,7 @@ def _screened(
     provenance: dict[str, Any] = {
         'recording': dict(recording.provenance),
         'effort': list(meaning),
-        'version': __version__,
+        'version': robotid_ros.__version__,
         'screening': found,
     }
     # Velocities and efforts are not needed any more, and take half of the memory of a long recording.

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from robotid_ros import __version__
+import robotid_ros
 from robotid_ros.data.bag import JOINT_STATE, TRAJECTORY
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.dataset import Dataset
@@ -84,7 +84,7 @@ class RecordingSession:
         self.settings = settings
         self.averaging = settings.in_amperes()
         self._processor = StreamProcessor(joints, self.averaging)
-        self._description = {**description, 'version': __version__, 'topic': topic}
+        self._description = {**description, 'version': robotid_ros.__version__, 'topic': topic}
         self._bag = BagWriter(folder, {topic: JOINT_STATE, reference_topic: TRAJECTORY}, latched=[reference_topic])
         self._writing = self._processing = True
         self._said: dict[str, str] = {}
@@ -151,7 +151,7 @@ class RecordingSession:
         with self._lock:
             found = self._processor.found()
             recording = {**self._description, 'file': self.folder.name, 'format': 'rosbag2 mcap'}
-            provenance = {'recording': recording, 'version': __version__}
+            provenance = {'recording': recording, 'version': robotid_ros.__version__}
             reference = self._processor.reference
             sweep = reference is not None and reference.sweep
             if reference is not None and self._processing and not sweep:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros import __version__
+import robotid_ros
 from robotid_ros.arrays import LARGEST, Array, IntArray, require_names
 from robotid_ros.data.bag import Bag
 from robotid_ros.data.dataset import Dataset
@@ -239,7 +239,7 @@ def average_bag(
             processor.take(chunk)
     if processor is None:
         return None
-    return processor.finish({'recording': bag.provenance(topic), 'version': __version__})
+    return processor.finish({'recording': bag.provenance(topic), 'version': robotid_ros.__version__})
 
 
 def _adapted(reference: PeriodicReference | None, settings: ProcessingSettings) -> PeriodicReference | None:

@@ -13,7 +13,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters, transform_inertial_parameters
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.transforms import nearest_rotation, rigid_transform
-from robotid_ros.model.urdf_edit import spelled
+from robotid_ros.model.urdf_edit import quoted, spelled
 from robotid_ros.simulation.mjcf import body_lines, full_inertia, load_mujoco
 from robotid_ros.simulation.servo import Servo
 
@@ -65,7 +64,7 @@ def mjcf_of(arm: RobotModel, servo: Servo | None = None) -> str:
         for end in (*arm.placements[1:, :3, 3], arm.tip[:3, 3])
     ]
     lines = [
-        f'<mujoco model={quoteattr(arm.name)}>',
+        f'<mujoco model={quoted(arm.name)}>',
         '  <compiler angle="radian" autolimits="true"/>',
         f'  <option gravity="{spelled(arm.gravity)}"/>',
         '  <worldbody>',
@@ -80,13 +79,13 @@ def mjcf_of(arm: RobotModel, servo: Servo | None = None) -> str:
             f'{spelled(servo.offset)}. No error within half of these plays makes a torque: {spelled(servo.play)} -->'
         )
     for k, (joint, effort) in enumerate(zip(arm.joint_names, arm.limits.effort, strict=True)):
-        name = quoteattr(joint)
+        name = quoted(joint)
         bounds = f' ctrlrange="{spelled([-effort, effort])}"' if np.isfinite(effort) else ''
         if servo is None:
             lines.append(f'    <motor name={name} joint={name}{bounds}/>')
         else:  # kp (ctrl - q), and kd (ctrl - dq) of a second one
             lines.append(f'    <position name={name} joint={name} kp="{spelled(servo.stiffness[k])}"/>')
-            velocity = f'name={quoteattr(f"{joint}_velocity")} joint={name} kv="{spelled(servo.damping[k])}"'
+            velocity = f'name={quoted(f"{joint}_velocity")} joint={name} kv="{spelled(servo.damping[k])}"'
             lines.append(f'    <velocity {velocity}/>')
     return '\n'.join([*lines, '  </actuator>', '</mujoco>', ''])
 

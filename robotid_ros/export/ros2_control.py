@@ -14,7 +14,6 @@ import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.transforms import rpy_of_rotation
+from robotid_ros.model.urdf_edit import quoted
 
 _TEMPLATES = Path(__file__).with_name('templates')
 _STATES = 20
@@ -65,12 +65,12 @@ def package_files(model: RobotModel, result: IdentificationResult) -> dict[str, 
 def _bare_urdf(model: RobotModel, axes: Array) -> str:
     """Return the joints of an arm, its coupling and zeros left out, and nothing else."""
     links = [model.base_name, *model.link_names]
-    text = ''.join(f'<link name={quoteattr(link)}/>' for link in links)
+    text = ''.join(f'<link name={quoted(link)}/>' for link in links)
     for k, (joint, kind) in enumerate(zip(model.joint_names, model.joint_types, strict=True)):
         place = model.placements[k]
         text += (
-            f'<joint name={quoteattr(joint)} type="{kind}"><parent link={quoteattr(links[k])}/>'
-            f'<child link={quoteattr(links[k + 1])}/><axis xyz="{_row(axes[k], " ")}"/>'
+            f'<joint name={quoted(joint)} type="{kind}"><parent link={quoted(links[k])}/>'
+            f'<child link={quoted(links[k + 1])}/><axis xyz="{_row(axes[k], " ")}"/>'
             f'<origin xyz="{_row(place[:3, 3], " ")}" rpy="{_row(rpy_of_rotation(place), " ")}"/>'
             '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
         )

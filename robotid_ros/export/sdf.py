@@ -11,8 +11,8 @@
 """SDF: the identified arm for Gazebo, with the shapes of its URDF."""
 
 from collections.abc import Sequence
+from html import escape
 from xml.etree import ElementTree
-from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from robotid_ros.export.identified import require_accepted
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.transforms import rpy_of_rotation
-from robotid_ros.model.urdf_edit import spelled
+from robotid_ros.model.urdf_edit import quoted, spelled
 from robotid_ros.model.urdf_tree import origin_of
 
 _FIXED = 'fixed_to_world'
@@ -42,8 +42,8 @@ def sdf_of(arm: RobotModel) -> str:
     lines = [
         '<?xml version="1.0"?>',
         '<sdf version="1.8">',
-        f'  <model name={quoteattr(arm.name)}>',
-        f'    <joint name={quoteattr(_FIXED)} type="fixed">',
+        f'  <model name={quoted(arm.name)}>',
+        f'    <joint name={quoted(_FIXED)} type="fixed">',
         f'      <parent>world</parent><child>{escape(base)}</child>',
         '    </joint>',
         *_link(base, arm.base_inertial, '', shapes.get(arm.base_name, [])),
@@ -53,7 +53,7 @@ def sdf_of(arm: RobotModel) -> str:
         lines += _joint(arm, i, named[arm.link_names[i - 1]] if i else base, named[link])
     for name, owner, pose in frames:
         place = f'<pose>{_pose(pose)}</pose>'
-        lines.append(f'    <frame name={quoteattr(named[name])} attached_to={quoteattr(named[owner])}>{place}</frame>')
+        lines.append(f'    <frame name={quoted(named[name])} attached_to={quoted(named[owner])}>{place}</frame>')
     return '\n'.join([*lines, '  </model>', '</sdf>', ''])
 
 
@@ -71,9 +71,9 @@ def _names(arm: RobotModel, frames: Sequence[str]) -> dict[str, str]:
 
 def _link(name: str, inertial: Array, joint: str, shapes: list[str]) -> list[str]:
     mass, com, tensor = split_inertial_parameters(inertial)
-    lines = [f'    <link name={quoteattr(name)}>']
+    lines = [f'    <link name={quoted(name)}>']
     if joint:
-        lines.append(f'      <pose relative_to={quoteattr(joint)}>0 0 0 0 0 0</pose>')
+        lines.append(f'      <pose relative_to={quoted(joint)}>0 0 0 0 0 0</pose>')
     if mass > 0.0:
         names = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
         six = tensor[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
@@ -97,8 +97,8 @@ def _joint(arm: RobotModel, i: int, parent: str, child: str) -> list[str]:
     bounds = ''.join(f'<{key}>{spelled(value)}</{key}>' for key, value in limits.items() if np.isfinite(value))
     dynamics = f'<damping>{spelled(arm.damping[i])}</damping><friction>{spelled(arm.friction[i])}</friction>'
     return [
-        f'    <joint name={quoteattr(arm.joint_names[i])} type="{arm.joint_types[i]}">',
-        f'      <pose relative_to={quoteattr(parent)}>{_pose(arm.placements[i])}</pose>',
+        f'    <joint name={quoted(arm.joint_names[i])} type="{arm.joint_types[i]}">',
+        f'      <pose relative_to={quoted(parent)}>{_pose(arm.placements[i])}</pose>',
         f'      <parent>{escape(parent)}</parent><child>{escape(child)}</child>',
         f'      <axis><xyz>{spelled(arm.axes[i])}</xyz><limit>{bounds}</limit>',
         f'        <dynamics>{dynamics}</dynamics></axis>',
@@ -137,7 +137,7 @@ def _shape(element: ElementTree.Element, kind: str, name: str, frame: Array) -> 
         for key, value in (('uri' if key == 'filename' else key, value) for key, value in shape.attrib.items())
     )
     return [
-        f'      <{kind} name={quoteattr(name)}>',
+        f'      <{kind} name={quoted(name)}>',
         f'        <pose>{_pose(frame @ origin_of(element, name))}</pose>',
         f'        <geometry><{shape.tag}>{inside}</{shape.tag}></geometry>',
         f'      </{kind}>',

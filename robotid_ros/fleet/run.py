@@ -19,7 +19,7 @@ import joblib
 import numpy as np
 import yaml
 
-from robotid_ros import __version__
+import robotid_ros
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.errors import MissingDependencyError, RobotIdError
 from robotid_ros.files import file_hash, write_text
@@ -152,7 +152,10 @@ def _succession(chain: list[tuple[Task, Outcome]]) -> list[Finding | None]:
 def key_of(task: Task) -> str:
     """Return a digest of everything the result depends on: files, arm, settings, version."""
     entry = task.entry
-    content = [__version__, joblib.hash((task.model, task.settings, task.config, task.train_fraction, task.topic))]
+    content = [
+        robotid_ros.__version__,
+        joblib.hash((task.model, task.settings, task.config, task.train_fraction, task.topic)),
+    ]
     for kind, paths in (('', [entry.recording]), ('validate', entry.validate), ('friction', entry.friction_data)):
         content += [kind, *(digest for path in paths for digest in _digests(path))]
     return hashlib.sha256('\n'.join(content).encode()).hexdigest()

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import yaml
 
-from robotid_ros import __version__
+import robotid_ros
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.excitation.criteria import condition_numbers
@@ -136,7 +136,7 @@ class TargetIdentification:
     def to_yaml(self, **made_with: Any) -> str:
         """Return the text of ``result.yaml``, with what it was made with beside the version."""
         content = self.to_dict()
-        content['provenance'] |= {**made_with, 'version': __version__}
+        content['provenance'] |= {**made_with, 'version': robotid_ros.__version__}
         return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100))
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # which solves by equations that have a prior
 _FARTHEST = 10.0  # arm lengths, of what belongs to a plausible body
 _MASS = 0.3  # relative deviation of a described mass: published descriptions of one arm differ by as much
 _UNKNOWN_MASS = 5.0  # kg, of a link of an arm of which no mass is known; evidence finds how much it counts
-_SIZE = 0.1  # m, least extent of a link: joints may meet in one point, bodies do not
+_SIZE = 0.1  # arm lengths, least extent of a link: joints may meet in one point, bodies do not
 _BALL = 0.01  # arm lengths, radius of the smallest body
 
 
@@ -124,8 +124,13 @@ def is_placeholder(model: RobotModel) -> bool:
 
 def arm_length(model: RobotModel) -> float:
     """Return the way from the first joint to the tip along all joints [m]; 1 where all of them meet in one point."""
-    steps = np.concatenate([model.placements[1:, :3, 3], model.tip[None, :3, 3]])
-    return float(np.linalg.norm(steps, axis=1).sum()) or 1.0
+    return float(_steps(model).sum()) or 1.0
+
+
+def _steps(model: RobotModel) -> Array:
+    """Return the way from each joint to the next, and from the last to the tip, shape (n,) [m]."""
+    ends = np.concatenate([model.placements[1:, :3, 3], model.tip[None, :3, 3]])
+    return np.asarray(np.linalg.norm(ends, axis=1))
 
 
 def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Array]:
@@ -133,17 +138,19 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
 
     A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
     standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; where the
-    description has placeholders, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out,
-    have a deviation of m L^2 of the link that they move, and 0.3 of their own.
+    description has placeholders, of m, m L and m L^2 about zero, and the last link is as long as the others in the
+    mean. Rotor inertias, which descriptions leave out, have a deviation of m L^2 of the link that they move, and 0.3 of
+    their own.
     """
     silent = is_placeholder(model)
     inertial = believable_prior(model)
     mass = np.maximum(inertial[:, 9], 0.0)
     if silent:
         mass = np.full(model.n, _UNKNOWN_MASS)
-    reach = np.linalg.norm(model.placements[:, :3, 3], axis=1)
-    extent = np.maximum(np.append(reach[1:], 0.0), _SIZE)
-    if not silent:
+    extent = np.maximum(_steps(model), _SIZE * arm_length(model))
+    if silent:
+        extent[-1] = max(float(extent.mean()), extent[-1])
+    else:
         extent = np.maximum(extent, np.linalg.norm(inertial[:, 6:9], axis=1) / np.maximum(mass, 1e-9))
     share = 1.0 if silent else _MASS
     size = np.stack([mass * extent**2] * 6 + [mass * extent] * 3 + [mass], axis=1)
@@ -179,7 +186,7 @@ def believable_prior(model: RobotModel) -> Array:
     """Return the description's inertial parameters, corrected where they are not those of real bodies.
 
     A mass below 1 % of the mean, or of a body ten times as large as the arm, and second moments below those of a ball
-    whose radius is a hundredth of the arm's length, are raised to that; without masses, links have 1 kg and 10 cm.
+    whose radius is a hundredth of the arm's length, are raised to that; without masses, links have 1 kg.
 
     Returns
     -------
@@ -192,7 +199,7 @@ def believable_prior(model: RobotModel) -> Array:
     for k, pi in enumerate(inertial):
         least = max(0.01 * mean, float(np.abs(pi[:6]).max()) / (_FARTHEST * length) ** 2) or 1.0
         if pi[9] < least:
-            pi = least * np.array([*_SIZE**2 * np.array([1, 0, 0, 1, 0, 1]), 0, 0, 0, 1])
+            pi = least * np.array([*(_SIZE * length) ** 2 * np.array([1, 0, 0, 1, 0, 1]), 0, 0, 0, 1])
         mass = pi[9]
         centre = pi[6:9] / mass
         centre = centre if np.linalg.norm(centre) < _FARTHEST * length else np.zeros(3)

@@ -397,7 +397,7 @@ def preferred_in_validation(
         + f'; where states choose for each other: {unseen:.3g} %',
         alternatives=tuple(Alternative(name=way.name, error=each.rmse) for way, each in zip(ways, tried, strict=True)),
     )
-    beaten = beaten_by_plain(errors[taken], min(left(each.squares) for each in free)) if free else ''
+    beaten = beaten_by_plain(min(errors), min(left(each.squares) for each in free)) if free else ''
     if taken:
         return *fit_of(chosen, ways[taken]), decision, beaten
     return chosen.rows, fit, decision, beaten

@@ -13,6 +13,7 @@ The text is parsed for the positions of its tags only; new attribute values are 
 comments, order, spacing and unknown elements survive.
 """
 
+import html
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -173,6 +174,11 @@ def _spell(tag: str, attributes: Mapping[str, str]) -> str:
 def spelled(values: ArrayLike) -> str:
     """Return numbers as XML holds them: to the last digit, divided by spaces."""
     return ' '.join(repr(float(value) + 0.0) for value in np.ravel(values))
+
+
+def quoted(text: str) -> str:
+    """Return a text as the value of an XML attribute, with its quotes."""
+    return f'"{html.escape(text)}"'
 
 
 def _positions(data: bytes) -> _Element:

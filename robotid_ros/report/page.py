@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros import __version__
+import robotid_ros
 from robotid_ros.errors import MissingDependencyError
 from robotid_ros.files import write_text
 from robotid_ros.report.content import Item, Level, Report, Table, Verdict
@@ -107,7 +107,7 @@ def html_page(title: str, body: str, charts: Mapping[str, Chart], *, data: Any =
         library=_library(),
         content=_packed(json.dumps({'charts': drawn, 'data': data}, default=_plain, separators=(',', ':'))),
         script=read('page.js') + (read(script) if script else ''),
-        version=escape(__version__),
+        version=escape(robotid_ros.__version__),
     )
 
 

@@ -13,15 +13,16 @@ Element names and meanings: gz_ros2_control's documentation and source, branches
 """
 
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
-from xml.sax.saxutils import escape, quoteattr
 
 import yaml
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
+from robotid_ros.model.urdf_edit import quoted
 from robotid_ros.simulation.simulated_run import start_position
 
 
@@ -132,7 +133,7 @@ def _world(tree: ElementTree.Element) -> str:
   <link name="world"/>
   <joint name="world_to_{escape(root)}" type="fixed">
     <parent link="world"/>
-    <child link={quoteattr(root)}/>
+    <child link={quoted(root)}/>
   </joint>
 """
 
@@ -140,7 +141,7 @@ def _world(tree: ElementTree.Element) -> str:
 def _control(model: RobotModel, start: Array) -> str:
     joints = ''.join(
         f"""
-    <joint name={quoteattr(name)}>
+    <joint name={quoted(name)}>
       <command_interface name="position"/>
       <command_interface name="velocity"/>
       <state_interface name="position"><param name="initial_value">{float(value)!r}</param></state_interface>
@@ -150,7 +151,7 @@ def _control(model: RobotModel, start: Array) -> str:
         for name, value in zip(model.joint_names, start, strict=True)
     )
     return f"""
-  <ros2_control name={quoteattr(model.name)} type="system">
+  <ros2_control name={quoted(model.name)} type="system">
     <hardware>
       <plugin>gz_ros2_control/GazeboSimSystem</plugin>
     </hardware>{joints}

@@ -15,7 +15,6 @@ written from what this package read.
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from robotid_ros.errors import MissingDependencyError, ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.transforms import quaternion_of_rotation
-from robotid_ros.model.urdf_edit import spelled
+from robotid_ros.model.urdf_edit import quoted, spelled
 
 
 def load_mujoco(purpose: str) -> Any:
@@ -60,10 +59,10 @@ def mjcf_of(model: RobotModel, *, time_step: float, floating: bool = False) -> s
     bodies = ''.join(body_lines(model, [{'armature': spelled(inertia), **dry} for inertia in model.rotor_inertia]))
     gravity = np.zeros(3) if floating else model.gravity
     if floating:
-        base = f'<body name={quoteattr(model.base_name)}><freejoint/>{_inertial(model.base_inertial)}'
+        base = f'<body name={quoted(model.base_name)}><freejoint/>{_inertial(model.base_inertial)}'
         bodies = f'{base}{bodies}</body>'
     return (
-        f'<mujoco model={quoteattr(model.name)}>'
+        f'<mujoco model={quoted(model.name)}>'
         '<compiler angle="radian" autolimits="false" balanceinertia="false"/>'
         f'<option timestep="{spelled(time_step)}" gravity="{spelled(gravity)}" '
         f'integrator="{"RK4" if floating else "Euler"}" '
@@ -88,9 +87,9 @@ def body_lines(arm: RobotModel, joints: Sequence[Mapping[str, str]], shapes: Seq
         numbers = ' '.join(f'{key}="{value}"' for key, value in {'axis': spelled(arm.axes[i]), **joints[i]}.items())
         orientation = spelled(quaternion_of_rotation(place[:3, :3]))
         lines += [
-            f'{space}<body name={quoteattr(name)} pos="{spelled(place[:3, 3])}" quat="{orientation}">',
+            f'{space}<body name={quoted(name)} pos="{spelled(place[:3, 3])}" quat="{orientation}">',
             f'{space}  {_inertial(arm.inertial[i])}',
-            f'{space}  <joint name={quoteattr(arm.joint_names[i])} type="{kind}" {numbers}/>',
+            f'{space}  <joint name={quoted(arm.joint_names[i])} type="{kind}" {numbers}/>',
         ]
         if shapes and shapes[i]:
             lines.append(f'{space}  {shapes[i]}')
