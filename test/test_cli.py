@@ -394,4 +394,4 @@ def test_a_command_imports_no_other(name: str) -> None:
     assert not imported & modules
     assert not imported & {'mujoco', 'rclpy', 'matplotlib', 'distributed'}
     assert not imported & {f'scipy.{part}' for part in ('interpolate', 'optimize', 'signal', 'stats')}
-    assert not imported & {'importlib.metadata', 'urllib.request'}
+    assert 'urllib.request' not in imported  # with xml.sax, a tenth of the start
