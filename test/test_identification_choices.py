@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque
+from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_arm, pinocchio_torque
 from scipy import stats
 from scipy.cluster.vq import kmeans2
 
@@ -31,6 +31,7 @@ from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.signal_choice import usual_cutoff
 from robotid_ros.identification.terms import Weights, weigh
 from robotid_ros.model import RobotModel
+from robotid_ros.signals import zero_phase_low_pass
 
 
 def samples_of(data: Dataset) -> Samples:
@@ -258,6 +259,48 @@ def test_noise_that_looks_like_fast_motion_is_not_passed(noise: float) -> None:
     cutoff = usual_cutoff([data])
     assert cutoff is not None
     assert 5.0 < cutoff <= 0.1 * data.rate
+
+
+def test_the_cutoff_is_halved_as_long_as_that_predicts_better() -> None:
+    """Positions that sway faster than the arm moves look like motion: the usual cutoff lets all of it through."""
+    model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(0)
+    time, q, dq, ddq = fourier_motion(2, rng, seconds=60.0, size=0.9)
+    torque = pinocchio_torque(model, q, dq, ddq) + 0.5 * np.tanh(dq / 0.01)
+    sway = zero_phase_low_pass(rng.standard_normal(q.shape), 100.0, 6.0)
+    seen = q + 0.01 * sway / sway.std()
+    data = process_recording(Recording(joint_names=model.joint_names, time=time, position=seen, effort=torque))
+    (decision,) = [each for each in identify(data, model).decisions if each.subject == 'cutoff']
+    tried = [float(each.name.split()[0]) for each in decision.alternatives]
+    assert tried == pytest.approx(tried[0] * 0.5 ** np.arange(len(tried)), rel=0.01)
+    assert float(decision.chosen.split()[0]) == tried[-2] < 0.3 * tried[0]
+
+
+def test_a_joint_without_a_motor_does_not_outweigh_the_other() -> None:
+    """No bodies at all explain a torque of zero exactly. Here the motion is that of a pendulum on a driven joint."""
+    pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
+    model = RobotModel.from_urdf(TWO_LINKS)
+    arm, friction = pinocchio_arm(replace(model, rotor_inertia=np.zeros(2))), np.array([1.0, 0.05])
+    inner = arm.createData()
+
+    def recorded(seed: int) -> Dataset:
+        rng = np.random.default_rng(seed)
+        time = np.arange(20000) * 1e-3
+        pushed = np.sum([4.0 * np.sin(rng.uniform(1.0, 6.0) * time + rng.uniform(0.0, 6.0)) for _ in range(3)], axis=0)
+        q, dq, rows = np.array([1.5, 0.0]), np.zeros(2), []
+        for force in pushed:
+            ddq = pinocchio.aba(arm, inner, q, dq, np.array([force, 0.0]) - friction * dq)
+            rows.append(np.concatenate([q, dq, ddq]))
+            dq = dq + 1e-3 * ddq
+            q = q + 1e-3 * dq
+        signals = np.array(rows)[::10]
+        signals = signals + 0.03 * signals.std(axis=0) * rng.standard_normal(signals.shape)
+        motion = (time[::10], signals[:, :2], signals[:, 2:4], signals[:, 4:])
+        torque = np.stack([pushed[::10], np.zeros(2000)], axis=1)
+        return dataset(model, motion, torque)
+
+    result = identify(recorded(0), model, validation=recorded(1))
+    assert result.metrics['validation'].relative_error[0] < 15.0
+    assert result.usable
 
 
 def test_an_arm_a_thousand_times_as_heavy_has_a_thousand_times_the_parameters() -> None:

@@ -70,6 +70,18 @@ def test_any_mount_is_found_to_two_degrees(seed: int) -> None:
     assert np.linalg.norm(setup.gravity) == pytest.approx(9.81)
 
 
+@pytest.mark.parametrize('seed', range(3))
+def test_a_mount_and_a_reversed_axis_are_found_together(seed: int) -> None:
+    """A direction of gravity bends to what a reversed axis leaves; in the end it is that of the mount."""
+    rng = np.random.default_rng(70 + seed)
+    gravity = 9.81 * Rotation.from_rotvec(rng.normal(size=3)).apply([0.0, 0.0, -1.0])
+    turn = np.diag(np.where(np.arange(6) == 1 + seed, -1.0, 1.0))
+    data = changed(recorded(seed, replace(ARM, gravity=gravity)), turn, turn)
+    setup, _ = find_setup([data], ARM)
+    assert sorted(kinds(setup)) == [('axis', (ARM.joint_names[1 + seed],)), ('gravity', ())]
+    assert np.degrees(np.arccos(setup.gravity @ gravity / 9.81**2)) < 2.0
+
+
 def test_torques_are_compared_with_the_masses_of_an_arm_as_it_stands() -> None:
     """On a ceiling, gravity turns round: beside the description as it is, all torques would look reversed."""
     data = recorded(0, replace(ARM, gravity=-ARM.gravity))
@@ -209,6 +221,32 @@ def test_the_size_of_the_efforts_does_not_matter(factor: float) -> None:
     assert kinds(find_setup([data], ARM)[0]) == [('torque', (ARM.joint_names[2],))]
 
 
+@pytest.mark.parametrize('factor', [1e-2, 1e2])
+@pytest.mark.parametrize('masses', [0.0, 1.0])
+def test_the_size_of_the_arm_does_not_matter(factor: float, masses: float) -> None:
+    """Lengths and gravity a hundred times as large make the same motion, with torques that grow by the square."""
+    data, arm = recorded(1), replace(ARM, inertial=masses * ARM.inertial)
+    placements, tip, inertial = np.array(arm.placements), np.array(arm.tip), np.array(arm.inertial)
+    placements[:, :3, 3] *= factor
+    tip[:3, 3] *= factor
+    inertial[:, :6] *= factor**2
+    inertial[:, 6:9] *= factor
+    large = replace(
+        arm,
+        placements=placements,
+        tip=tip,
+        inertial=inertial,
+        rotor_inertia=factor**2 * arm.rotor_inertia,
+        gravity=factor * arm.gravity,
+    )
+    tau = factor**2 * data.tau
+    before, after = (
+        find_setup([each], of)[1].alternatives[0]  # as described; others may tie
+        for each, of in ((data, arm), (replace(data, tau=tau, tau_filtered=tau), large))
+    )
+    np.testing.assert_allclose(after.error, factor**2 * before.error, rtol=1e-4)
+
+
 @pytest.mark.parametrize('joint', [1, 4, 5])
 def test_friction_that_drives_a_joint_is_no_reversed_torque(joint: int) -> None:
     """A description is contradicted only by what predicts better than anything fitted to the recording as it is."""
@@ -250,6 +288,18 @@ def test_magnitudes_of_a_single_joint_are_told(seed: int) -> None:
     torque = np.abs(torque + 0.05 * rng.standard_normal(torque.shape))
     (finding,) = find_setup([dataset(arm, motion, torque)], arm)[0].findings
     assert finding.kind == 'magnitude'
+
+
+@pytest.mark.parametrize('least', [0.4, -0.4])
+def test_a_torque_of_one_joint_that_keeps_its_sign_is_no_magnitude(least: float) -> None:
+    """A load in one direction, with what no model knows: it stays away from zero, or passes it now and then."""
+    rng = np.random.default_rng(0)
+    arm = RobotModel.from_urdf(ROLLING.replace('name="roll" type="revolute"', 'name="roll" type="fixed"'))
+    motion = fourier_motion(1, rng, seconds=30.0, size=0.02)
+    unknown = np.interp(np.arange(3000), np.arange(0, 3000, 20), rng.standard_normal(150))[:, None]
+    torque = unknown - unknown.min()
+    torque += least * np.sqrt(np.mean(torque**2))
+    assert find_setup([dataset(arm, motion, torque)], arm)[0].findings == ()
 
 
 @pytest.mark.parametrize('seed', range(4))

@@ -50,7 +50,7 @@ def score_of(
 ) -> Score:
     """Return the errors against the torque as recorded, on every sample, by groups of states."""
     measured, predicted = _measured_and_predicted(base, fit, model, datasets)
-    return Score.of_errors(measured - predicted, label)
+    return Score.of_errors(measured - predicted, label, np.ones_like(measured) * (np.ptp(measured, axis=0) > 0.0))
 
 
 def _measured_and_predicted(

@@ -92,10 +92,24 @@ class Information:
         return int(self.gram.shape[1]) - self.base - 1
 
     @property
+    def silent(self) -> BoolArray:
+        """Which joints have no torque at all, shape (n,), as one without a motor."""
+        power = self.gram[:, -1, -1]
+        return np.asarray(power <= ROUNDING * float(power.max()))
+
+    @property
     def power(self) -> Array:
-        """Mean square of each joint's torque, shape (n,); of a joint without any, next to nothing."""
+        """Mean square of each joint's torque, shape (n,); of a joint without any, the least of the others."""
         power = self.gram[:, -1, -1] / np.maximum(self.count, 1e-300)
-        return np.maximum(power, ROUNDING * float(power.max()) + 1e-100)
+        return _of_silent(power, self.silent, 1e-100)
+
+    def precision(self, variance: Array) -> Array:
+        """Return the joints' precisions, shape (n,) [1/(N m)^2], from the variances of their residuals.
+
+        A joint without torque is explained exactly by no bodies at all, and would outweigh all others: it counts as the
+        least precise of them does.
+        """
+        return _of_silent(1.0 / np.maximum(variance, ROUNDING * self.power), self.silent, 1.0)
 
     def __add__(self, other: 'Information') -> 'Information':
         return Information(gram=self.gram + other.gram, count=self.count + other.count, base=self.base)
@@ -142,6 +156,15 @@ class Information:
         return np.maximum(squares, floor)
 
 
+def _of_silent(values: Array, silent: BoolArray, alone: float) -> Array:
+    """Return positive values in which silent joints have the least of the others, or that of all which are alone."""
+    return (
+        np.where(silent, np.min(values, where=~silent, initial=np.inf), values)
+        if not silent.all()
+        else np.maximum(values, alone)
+    )
+
+
 def gather(rigid: Array, own: Array, target: Array, weight: Array) -> Information:
     """Return the Gram matrices of some samples.
 
@@ -163,11 +186,8 @@ def gather(rigid: Array, own: Array, target: Array, weight: Array) -> Informatio
 
 def joint_precision(info: Information, parameters: Array) -> Array:
     """Return the inverse residual variance of each joint, bounded where a joint fits exactly [1/(N m)^2]."""
-    squares = info.residual_squares(parameters)
-    power = info.gram[:, -1, -1]
-    floor = 1e-12 * max(float(power.max()), 1e-12)
     used = info.own + info.base / info.n
-    return np.asarray(np.maximum(info.count - used, 1.0) / np.maximum(squares, np.maximum(1e-12 * power, floor)))
+    return info.precision(info.residual_squares(parameters) / np.maximum(info.count - used, 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -269,7 +269,8 @@ class Bench:
     def score(self, solve: Callable[[Information], Array]) -> Score:
         """Return the held-out errors of a solver, from the Gram matrices of all other groups to parameters (P,)."""
         squares = [judge.residual_squares(x) for judge, x in zip(self.judge, self.without(solve), strict=True)]
-        return Score(squares=np.array(squares), count=np.array([judge.count for judge in self.judge]))
+        told = ~self.total.silent  # what has no torque is predicted best by no bodies at all
+        return Score(squares=np.array(squares) * told, count=np.array([judge.count for judge in self.judge]) * told)
 
     def linear(
         self, friction: FrictionModel | None, prior: Prior | None = None, *, equal: bool = False

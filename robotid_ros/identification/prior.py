@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # which solves by equations that have a prior
 _FARTHEST = 10.0  # arm lengths, of what belongs to a plausible body
 _MASS = 0.3  # relative deviation of a described mass: published descriptions of one arm differ by as much
 _UNKNOWN_MASS = 5.0  # kg, of a link of an arm of which no mass is known; evidence finds how much it counts
-_SIZE = 0.1  # arm lengths, least extent of a link: joints may meet in one point, bodies do not
+_SIZE = 0.06  # arm lengths, least extent of a link: joints may meet in one point, bodies do not
 _BALL = 0.01  # arm lengths, radius of the smallest body
 
 

@@ -52,6 +52,7 @@ _TURN_STEPS = 6  # Gauss-Newton steps of a free direction of gravity; it moves b
 _LEAST_TILT = np.radians(4.0)  # a smaller tilt is within what calibration and mounting leave
 _SPRING = 0.3  # of a joint's torque over its range: what a spring or a counterbalance may take
 _TURNS = 10  # reversals of all joints through which efforts that never change their sign have none
+_TOUCHES, _OVERSHOOT = 0.05, 0.2  # of an effort: how near to zero a magnitude comes; what interpolation adds at a kink
 _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
 _WORTH = float(np.log(1.2))  # fall of L: a wrong set-up costs more than a fifth of the error, chance on real arms less
@@ -122,15 +123,15 @@ class _Test:
         bounded[10 * self.n : 13 * self.n] = not free
         fixed = precision is not None
         current = 10.0 / power if precision is None else precision
-        left, found = power, mean
+        told, found = current, mean
         for _ in range(1 if fixed else PASSES):
             matrix, vector = info.normal(share * current)
             matrix[np.diag_indices(m)] += pull
             matrix[np.diag_indices(m)] *= 1.0 + ROUNDING
             found = non_negative(matrix, vector + pull * mean, bounded)
-            left = np.maximum(info.residual_squares(found) / np.maximum(info.count, 1e-300), ROUNDING * power)
-            current = current if fixed else 1.0 / left
-        cost = 0.5 * share * float(info.count @ np.log(left)) + 0.5 * float(np.sum(pull * (found - mean) ** 2))
+            told = info.precision(info.residual_squares(found) / np.maximum(info.count, 1e-300))
+            current = current if fixed else told
+        cost = -0.5 * share * float(info.count @ np.log(told)) + 0.5 * float(np.sum(pull * (found - mean) ** 2))
         return found, cost, current
 
     def cost(self, setup: SetUp) -> float:
@@ -226,6 +227,12 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
             double = (_both(setup, *pair) for pair in pairs)
             ranked = _by_cost((each for each in double if each is not None), screen)
             challenger = _challenge(ranked, setup, scores, screen, test, label, tried)
+        if challenger is not None and challenger[0].findings[-1].kind == 'gravity':
+            # A direction bends to whatever else is wrong: a reversed joint and a mount may explain far more together.
+            mounted = (each for turned in _reversals(setup, described) for each in _mounts(turned, screen))
+            better = _challenge(_by_cost(mounted, screen), setup, scores, screen, test, label, tried)
+            if better is not None and challenger[1].contradicted_by(better[1], 1, _WORTH):
+                challenger = better
         if changed is not None and (challenger is None or changed[1].value < challenger[1].value):
             setup = replace(setup, findings=(*setup.findings, changed[0]))
             break
@@ -233,6 +240,8 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
             break
         setup = challenger[0]
         scores = _scores(setup, test, label)
+    if any(each.kind == 'gravity' for each in setup.findings[:-1]):  # it was found before what came after
+        setup = _mounted(setup, _whole(test.tilted(setup).gravity), described.gravity)
     unsigned = _magnitude(samples, described)
     varies = np.sqrt(np.sum(np.var(judged.target, axis=0)))
     if unsigned is not None and min(np.linalg.norm(each.rmse) for each in scores) > _UNEXPLAINED * varies:
@@ -284,7 +293,10 @@ def _challenge(
             tried.append(Alternative(name='; '.join(finding.text for finding in one.findings), error=found.rmse))
     if not finalists:
         return None
-    best, least_error = min(finalists, key=lambda pair: pair[1].value)
+    least_error = min((error for _, error in finalists), key=lambda error: error.value)
+    # Of those that explain as much, the one with the fewest reversed joints.
+    as_good = [pair for pair in finalists if not pair[1].contradicted_by(least_error, 1, _SLIGHT)]
+    best, least_error = min(as_good, key=lambda pair: (_reversed_joints(pair[0]), pair[1].value))
     held = setup.findings
     alike_in_kind = sum(each.findings[-1].kind == best.findings[-1].kind for _, each in candidates)
     if not _wins(least_error, scores, alike_in_kind, max(len(best.findings) - len(held), 1)):
@@ -331,28 +343,40 @@ def _neighbours(setup: SetUp, test: _Test) -> Iterator[SetUp]:
     yield from _couplings(setup, test.described)
 
 
+def _mounted(setup: SetUp, gravity: Array, described: Array) -> SetUp:
+    """Return the set-up under another gravity than that of the description."""
+    size = float(np.linalg.norm(gravity))
+    angle = np.degrees(np.arccos(np.clip(gravity @ described / size**2, -1.0, 1.0)))
+    text = (
+        f'gravity acts along [{", ".join(f"{x:.3g}" for x in gravity / size + 0.0)}] of the base frame, '
+        f'{angle:.0f} degrees from the description: the arm is mounted on a tilted base, a wall or a ceiling'
+    )
+    numbers = ', '.join(f'{x:.4g}' for x in gravity)
+    remedy = f'set gravity: [{numbers}] in the configuration, or turn the base in the description'
+    finding = Finding(kind='gravity', joints=(), text=text, remedy=remedy)
+    others = (each for each in setup.findings if each.kind != 'gravity')
+    return replace(setup, gravity=gravity, findings=(*others, finding))
+
+
+def _along_axes(gravity: Array) -> list[Array]:
+    """Return gravity of the same size along each axis, either way."""
+    return [float(np.linalg.norm(gravity)) * sign * axis for axis in np.eye(3) for sign in (1.0, -1.0)]
+
+
+def _whole(gravity: Array) -> Array:
+    """Return the axis that a direction of gravity is near, or the direction."""
+    nearest = max(_along_axes(gravity), key=lambda axis: float(axis @ gravity))
+    return nearest if nearest @ gravity > np.cos(_LEAST_TILT) * (gravity @ gravity) else gravity
+
+
 def _mounts(setup: SetUp, test: _Test) -> Iterator[SetUp]:
     size = float(np.linalg.norm(setup.gravity))
     if size == 0.0:
         return
-    others = tuple(each for each in setup.findings if each.kind != 'gravity')
-    described = test.described.gravity
-
-    def found(gravity: Array) -> SetUp:
-        angle = np.degrees(np.arccos(np.clip(gravity @ described / size**2, -1.0, 1.0)))
-        text = (
-            f'gravity acts along [{", ".join(f"{x:.3g}" for x in gravity / size)}] of the base frame, '
-            f'{angle:.0f} degrees from the description: the arm is mounted on a tilted base, a wall or a ceiling'
-        )
-        numbers = ', '.join(f'{x:.4g}' for x in gravity)
-        remedy = f'set gravity: [{numbers}] in the configuration, or turn the base in the description'
-        finding = Finding(kind='gravity', joints=(), text=text, remedy=remedy)
-        return replace(setup, gravity=gravity, findings=(*others, finding))
-
-    axes = [size * sign * axis for axis in np.eye(3) for sign in (1.0, -1.0)]
+    described, axes = test.described.gravity, _along_axes(setup.gravity)
     if not any(each.kind == 'gravity' for each in setup.findings):
         directions = [axis for axis in axes if axis @ setup.gravity < 0.99 * size**2]
-        yield from (found(axis) for axis in directions)
+        yield from (_mounted(setup, axis, described) for axis in directions)
         start = min(directions, key=lambda axis: test.cost(replace(setup, gravity=axis)))
         starts = [setup.gravity, start]
     else:
@@ -360,7 +384,7 @@ def _mounts(setup: SetUp, test: _Test) -> Iterator[SetUp]:
     for gravity in starts:
         free = test.tilted(replace(setup, gravity=gravity)).gravity
         if max(free @ axis for axis in (setup.gravity, *axes)) < np.cos(_LEAST_TILT) * size**2:
-            yield found(free)
+            yield _mounted(setup, free, described)
 
 
 _REVERSED = {
@@ -536,10 +560,11 @@ def _magnitude(samples: Samples, model: RobotModel) -> Finding | None:
     """Return the finding that efforts have no sign: none is negative, although every joint turns round."""
     turns = (np.diff(np.sign(samples.dq), axis=0) != 0.0).sum(axis=0)
     moving = moved(samples.q) & (turns > 0)
-    beyond = _SLIGHT * np.sqrt(np.mean(samples.measured**2, axis=0))  # interpolation overshoots at a kink
-    shares = [np.mean(sign * samples.measured < -beyond, axis=0) for sign in (1.0, -1.0)]
-    one_way = (np.minimum(*shares) < _SLIGHT) & samples.measured.any(axis=0)
-    if turns[moving].sum() < _TURNS or not one_way[moving].all():
+    size = np.maximum(np.sqrt(np.mean(samples.measured**2, axis=0)), 1e-300)
+    reached = np.stack([(sign * samples.measured).min(axis=0) / size for sign in (1.0, -1.0)])
+    least = np.where(reached > -_OVERSHOOT, reached, np.inf).min(axis=0)[moving]
+    # None passes zero, and some comes near it: a load that keeps its sign stays away, as does friction that jumps.
+    if turns[moving].sum() < _TURNS or not (np.isfinite(least).all() and least.min() < _TOUCHES):
         return None
     text = (
         'the efforts are magnitudes without sign: none of any joint changes its sign, through '

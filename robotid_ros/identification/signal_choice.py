@@ -92,27 +92,31 @@ def with_cutoff(
 def choose_cutoff(
     datasets: Sequence[Dataset], usual: float, terms: Terms, samples_of: Callable[[Sequence[Dataset]], Samples]
 ) -> tuple[float, Decision]:
-    """Return the usual cutoff [Hz], or half of it where held-out torque is predicted better, and the choice.
+    """Return the usual cutoff [Hz], halved as long as held-out torque is predicted better, and the choice.
 
     Noise of positions that grows with the frequency makes the slower one better, and a motion that has most of its
     acceleration at high frequencies the faster one.
     """
     free = [each.unfiltered for each in datasets if each.unfiltered is not None]
-    grid = (usual, _SLOWER * usual)
-    # Both are judged by the same samples: those that the slower filter leaves, where enough are left.
-    trimmed = min(1.0 / grid[1], min(max(len(run) for run in each.runs) / each.rate for each in free) / 6.0)
-    ready = [samples_of(with_cutoff(datasets, cutoff, trimmed)) for cutoff in grid]
-    if len(ready[0]) != len(ready[1]):
-        return usual, Decision(subject='cutoff', chosen=f'{usual:.3g} Hz')
-    label = groups(ready[0], GROUPS)
-    scores = [terms.score(each, label) for each in ready]
-    chosen = grid[int(scores[0].loses_to(scores[1]))]
+    longest = min(max(map(len, each.runs)) / each.rate for each in free)
+    chosen, tried = usual, dict[float, Score]()
+    while True:
+        pair = chosen, _SLOWER * chosen
+        # Both are judged by the same samples: those that the slower filter leaves, where enough are left.
+        trimmed = min(1.0 / pair[1], longest / 6.0)
+        ready = [samples_of(with_cutoff(datasets, cutoff, trimmed)) for cutoff in pair]
+        if len(ready[0]) != len(ready[1]):
+            break
+        label = groups(ready[0], GROUPS)
+        faster, slower = (terms.score(each, label) for each in ready)
+        tried |= {pair[0]: faster, pair[1]: slower}
+        if not faster.loses_to(slower):
+            break
+        chosen = pair[1]
     return chosen, Decision(
         subject='cutoff',
         chosen=f'{chosen:.3g} Hz',
-        alternatives=tuple(
-            Alternative(name=f'{cutoff:.3g} Hz', error=score.rmse) for cutoff, score in zip(grid, scores, strict=True)
-        ),
+        alternatives=tuple(Alternative(name=f'{each:.3g} Hz', error=score.rmse) for each, score in tried.items()),
     )
 
 

@@ -132,7 +132,7 @@ def weigh(
         for j in range(n):
             place = np.concatenate([np.arange(b), b + j * k + np.arange(k)])
             spread[j] = np.sum(covariance[np.ix_(place, place)] * info.gram[j, :-1, :-1])
-        updated = 1.0 / np.maximum((info.residual_squares(values) + spread) / count, ROUNDING * power)
+        updated = info.precision((info.residual_squares(values) + spread) / count)
         settled = np.abs(np.log(updated / precision)).max() < _SETTLED and abs(np.log(strength / before)) < _CHANGED
         precision = updated
         if settled and iteration > 3:

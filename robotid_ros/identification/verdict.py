@@ -123,8 +123,10 @@ _NOISE = 1.5  # times the noise of the torque signal: a smaller error is as good
 _FEEDS = 30.0  # % of the torque: what is left to the controller is a third of what it had to do
 _KNOWN = 10.0  # % of a parameter, and of the torque at rest: an arm compensated so far stands still by its friction
 _STANDS_OUT = 4.0  # standard deviations
+_NOTHING = 1e3  # %: an error of a torque that is none
 _BEATEN, _MATTERS = 1.05, 1.0  # times the plain fit's error, and % of the torque beside it: less is chance
 STILL = 0.05  # rad or m: a joint that moves less holds its position, and its friction cannot be identified
+_LEAST_MOTION = 1e-3  # rad or m; less is not told from noise and drift
 
 
 _WHERE = {'held_out': 'states that were left out'}
@@ -219,7 +221,8 @@ def good_for(
             name='gravity compensation',
             good=usable and share < _KNOWN,
             number=float(error.max()),
-            text=f'error at rest up to {error.max():.3g} N m ({names[worst]}), {share:.2g} % of the torque there',
+            text=f'error at rest up to {error.max():.3g} N m ({names[worst]}), '
+            + (f'{share:.2g} % of the torque there' if share < _NOTHING else 'where gravity asks for next to nothing'),
         ),
         Use(
             name='feed-forward',
@@ -295,8 +298,12 @@ def known_parameters(values: Array, std: Array) -> tuple[int, int]:
 
 
 def moved(q: Array) -> BoolArray:
-    """Return which joints moved enough to be identified, shape (n,), from positions (N, n)."""
-    return np.asarray(np.ptp(q, axis=0) > STILL)
+    """Return which joints moved enough to be identified, shape (n,), from positions (N, n).
+
+    That is by more than 0.05 rad (or m), or in a small device by a fifth of what moves most.
+    """
+    reach = np.ptp(q, axis=0)
+    return np.asarray(reach > np.clip(0.2 * reach.max(initial=0.0), _LEAST_MOTION, STILL))
 
 
 def judge_joints(
