@@ -160,6 +160,9 @@ def header_of(path: Path, error: type[RobotIdError]) -> tuple[tuple[str, ...], i
     if len(names) > MOST_COLUMNS or (not raw.endswith(b'\n') and len(raw) == LONGEST_LINE):
         message = f'{path}: expected at most {MOST_COLUMNS} columns, got {len(names)}'
         raise error(message, expected=MOST_COLUMNS, found=len(names))
+    if all(_number(name) is not None for name in names):
+        message = f'{path}, line {number}: expected names of columns, got numbers; write a line of names above them'
+        raise error(message, line=number)
     for name, count in Counter(names).items():
         if count > 1:
             message = f"{path}: column '{name[:60]}' is there {count} times; expected each once"

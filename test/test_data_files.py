@@ -185,6 +185,7 @@ def test_csv_columns_in_any_order_with_holes(tmp_path):
     [
         ('', 'expected a line with the names of the columns, got none'),
         ('joint,position/a\n0,1\n', "expected a column 'time'"),
+        ('0.0,1,1\n0.1,2,2\n', 'line 1: expected names of columns, got numbers'),
         ('time,velocity/a\n0,1\n', "expected columns 'position/<joint>'"),
         ('time,position/a\n', 'expected numbers below the names of the columns, got none'),
         ('time,position/a,position/a\n0,1,2\n', "column 'position/a' is there 2 times"),
@@ -199,6 +200,23 @@ def test_bad_csv_is_refused_with_the_reason(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(DataError, match=message.replace('(', r'\(')):
         read_recording(path)
+
+
+def test_what_plotjuggler_exports_is_read(tmp_path):
+    """Other topics have rows of their own, in which the joint states are blank."""
+    (tmp_path / 'export.csv').write_text(
+        '__time,/imu/x,/joint_states/b/position,/joint_states/a/position,/joint_states/a/effort,/joint_states/b/effort\n'
+        '1700000000.25,,0.1,0.2,3,4\n1700000000.26,7.5,,,,\n1700000000.27,,0.3,0.4,5,6\n'
+    )
+    found = read_recording(tmp_path / 'export.csv')
+    assert found.joint_names == ('b', 'a')
+    np.testing.assert_array_equal(found.position, [[0.1, 0.2], [np.nan, np.nan], [0.3, 0.4]])
+    np.testing.assert_array_equal(found.effort[[0, 2]], [[4, 3], [6, 5]])
+    assert found.provenance['ignored_columns'] == ['/imu/x']
+    assert found.time[2] - found.time[0] == pytest.approx(0.02, abs=1e-6)
+    (tmp_path / 'twice.csv').write_text('__time,/left/a/position,/right/a/position\n0,1,2\n')
+    with pytest.raises(DataError, match='the same position of a'):
+        read_recording(tmp_path / 'twice.csv')
 
 
 def test_what_is_no_recording_is_refused(tmp_path):

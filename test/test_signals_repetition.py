@@ -52,6 +52,19 @@ def test_a_free_motion_repeats_with_no_period(seed):
     assert repetition(time, position, rng.uniform(0.1, 0.5) * span) is None
 
 
+@pytest.mark.parametrize('seed', range(8))
+def test_a_motion_that_goes_elsewhere_too_is_not_averaged(seed):
+    """A quarter of the time in other places tells more than the noise that averaging would take away."""
+    rng = np.random.default_rng(seed)
+    time, position, period = periodic(rng, 200.0)
+    for share, found in ((0.02, True), (0.25, False)):
+        after = np.arange(int(share * len(time))) / 200.0
+        elsewhere = np.ptp(position, axis=0) * rng.uniform(0.5, 1.0, position.shape[1])
+        more = position[-1] + elsewhere * np.sin(0.77 * 2.0 * np.pi * after / period)[:, None]
+        whole = np.concatenate([position, more])
+        assert (own_repetition(np.arange(len(whole)) / 200.0, whole) is not None) == found
+
+
 def test_rest_is_no_repetition():
     time = np.arange(0.0, 40.0, 0.01)
     assert own_repetition(time, np.zeros((len(time), 3))) is None

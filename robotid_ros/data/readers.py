@@ -10,7 +10,8 @@
 """One function that reads a recording in any of the supported formats; CSV itself.
 
 The header reads ``time,position/<joint>,...,velocity/<joint>,...``; the quantities are position,
-velocity, acceleration, effort [N m] and current [A]. Columns are found by name, in any order.
+velocity, acceleration, effort [N m] and current [A]. Columns are found by name, in any order. PlotJuggler's exports of
+joint states, ``__time,/joint_states/<joint>/position,...``, are read too; what their efforts are, nobody says.
 """
 
 import re
@@ -29,6 +30,7 @@ from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
 
 QUANTITIES = ('position', 'velocity', 'acceleration', 'effort', 'current')
+_EXPORTED = '__time'  # PlotJuggler's column
 KEPT = re.compile(r'(training|validation)_\d+\.npz')  # what an identification keeps of its recordings
 SUFFIXES = ('.csv', '.npz', '.mcap', '.db3')
 
@@ -57,11 +59,12 @@ def read_csv(path: str | Path) -> Recording:
     arrays: dict[str, Any] = dict(table.arrays)
     layout = _layout(table.names, path)
     known = {name for columns in layout.values() for name in columns}
-    joints = tuple(str(name).partition('/')[2] for name in layout['position'])
+    exported = layout['time'] == (_EXPORTED,)
+    joints = tuple(_meaning(str(name), exported)[1] for name in layout['position'])
     provenance: dict[str, Any] = {
         'file': path.name,
         'sha256': file_hash(path),
-        'format': 'csv',
+        'format': 'PlotJuggler csv' if exported else 'csv',
         'ignored_columns': [name for name in table.names if name not in known],
     }
     return Recording(joint_names=joints, time=arrays.pop('time')[:, 0], provenance=provenance, **arrays)
@@ -77,25 +80,39 @@ def write_csv(path: str | Path, recording: Recording) -> None:
     write_table(path, columns)
 
 
+def _meaning(name: str, exported: bool) -> tuple[str, str]:
+    """Return quantity and joint of a column, of ours or as PlotJuggler exports it; both empty where it is another."""
+    before, _, last = name.rpartition('/')
+    quantity, joint = (last, before.rpartition('/')[2]) if exported else name.partition('/')[::2]
+    return (quantity, joint) if quantity in QUANTITIES and joint else ('', '')
+
+
 def _layout(names: tuple[str, ...], path: Path) -> dict[str, Sequence[str | None]]:
     """Return the columns of each quantity, joint by joint."""
-    have = dict.fromkeys(names)
-    joints = [name.partition('/')[2] for name in names if name.startswith('position/') and name != 'position/']
+    exported = _EXPORTED in names and 'time' not in names
+    have: dict[tuple[str, str], str] = {}
+    for name in names:
+        meaning = _meaning(name, exported)
+        if any(meaning) and meaning in have:
+            message = (
+                f"{path}: columns '{have[meaning]}' and '{name}' are the same {' of '.join(meaning)}; leave one out"
+            )
+            raise DataError(message, name=name)
+        have[meaning] = name
+    joints = [joint for quantity, joint in have if quantity == 'position']
     found = ', '.join(names)[:200]
-    if 'time' not in have:
+    if not exported and 'time' not in names:
         message = f"{path}: expected a column 'time' [s] in the first line; it has: {found}"
         raise DataError(message, name='time', found=names)
     if not joints:
         raise DataError(f"{path}: expected columns 'position/<joint>' [rad]; it has: {found}")
-    layout: dict[str, Sequence[str | None]] = {'time': ('time',)}
+    layout: dict[str, Sequence[str | None]] = {'time': (_EXPORTED if exported else 'time',)}
     for quantity in QUANTITIES:
-        columns = [name if (name := f'{quantity}/{joint}') in have else None for joint in joints]
+        columns = [have.get((quantity, joint)) for joint in joints]
         if any(columns):
             layout[quantity] = columns
-    expected = {f'{quantity}/{joint}' for quantity in QUANTITIES for joint in joints}
-    for name in names:
-        quantity, _, joint = name.partition('/')
-        if joint and quantity in QUANTITIES and name not in expected:
+    for (_, joint), name in have.items():
+        if joint and joint not in joints:
             message = f"{path}: column '{name}' has no 'position/{joint}' beside it"
             raise DataError(message, name=name, expected=f'position/{joint}')
     return layout

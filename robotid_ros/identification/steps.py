@@ -34,7 +34,7 @@ from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import Candidate, estimate, fit_of
 from robotid_ros.identification.information import PASSES, BaseRegressor, Rows, solved
-from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
+from robotid_ros.identification.judge import GROUPS, WORTH, Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.model_choice import (
     Chosen,
@@ -163,11 +163,14 @@ def identify(
         # What a simple model takes for another set-up may be friction that the whole one knows.
         report(0.75, 'compare with the set-up as described')
         other = _fitted(training, model, stated, config, silent, strokes)
-        with_it, without = (
-            held_out(fit, chosen.rows, arm)[0].relative_error_total for arm, _, chosen, fit, _ in (kept, other)
+        (with_it, _, new), (without, _, old) = (
+            held_out(fit, chosen.rows, arm) for arm, _, chosen, fit, _ in (kept, other)
         )
-        if without <= with_it:
-            said = f'as described: {without:.3g} % of held-out torque are left by the whole model, and {with_it:.3g} %'
+        if not old.contradicted_by(new, 1, WORTH * len(setup.findings)):
+            said = (
+                f'as described: {without.relative_error_total:.3g} % of held-out torque are left by the whole model, '
+                f'and {with_it.relative_error_total:.3g} %'
+            )
             decisions = (replace(decisions[0], chosen=f'{said} with: {decisions[0].chosen}'),)
             setup, kept = stated, other
     arm, data, chosen, fit, ways = kept
@@ -270,7 +273,7 @@ def conclude(
     seen = judge = 'validation' if 'validation' in metrics else 'training'
     if judge == 'training' and config.automatic:
         judge = 'held_out'
-        metrics[judge], without = held_out(fit, rows, model)
+        metrics[judge], without, _ = held_out(fit, rows, model)
     samples = rows.samples
     size = torque_size(sets['training'], model)
     verdicts = judge_joints(
@@ -403,8 +406,8 @@ def preferred_in_validation(
     return chosen.rows, fit, decision, beaten
 
 
-def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Array]:
-    """Return the errors in groups of states that were held out, and the parameters (K, b + n k) that the others gave.
+def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Array, Score]:
+    """Return the errors in groups of states that were held out, the parameters (K, b + n k) of the others, and a score.
 
     The friction's shape and the weights are those of the fit, which saw all groups; friction at rest does not count.
     """
@@ -421,8 +424,9 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Ar
     # Each sample with what all other groups gave.
     predicted = np.einsum('Nnb,Nb->Nn', samples.recorded(rigid), values[label])
     predicted += np.einsum('Nnk,Nnk->Nn', samples.recorded(own), friction[label])
-    metrics = torque_metrics(model.joint_names, samples.measured @ model.drives, predicted @ model.drives)
-    return metrics, found
+    measured, predicted = samples.measured @ model.drives, predicted @ model.drives
+    metrics = torque_metrics(model.joint_names, measured, predicted)
+    return metrics, found, Score.of_errors(measured - predicted, label)
 
 
 def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:

@@ -21,7 +21,7 @@ _LOOSE, _STRICT = 0.4, 0.05  # where the period is found among many: before and 
 MOST_SAMPLES = 20_000  # compared: as many as a period of 10 s has at 2 kHz
 _LEAST_MOTION = 1e-3  # rad or m; less is not told from noise and drift
 _CANDIDATE = 0.9  # of the distance of unrelated places: what rests and approaches leave of a period
-_SHARE = 0.6  # of the motion that a period found in it must explain
+_SHARE = 0.9  # of the motion that a period found in it must explain: averaging loses the rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
