@@ -33,6 +33,7 @@ from robotid_ros.data import (
     write_csv,
 )
 from robotid_ros.data.messages import JointStateDecoder
+from robotid_ros.data.settings import ProcessingSettings, measured_torque
 from robotid_ros.errors import DataError
 
 UR10 = Path(__file__).parents[2] / 'shared' / 'data' / 'ur10_exciting'
@@ -213,6 +214,7 @@ def test_what_plotjuggler_exports_is_read(tmp_path):
     np.testing.assert_array_equal(found.position, [[0.1, 0.2], [np.nan, np.nan], [0.3, 0.4]])
     np.testing.assert_array_equal(found.effort[[0, 2]], [[4, 3], [6, 5]])
     assert found.provenance['ignored_columns'] == ['/imu/x']
+    assert measured_torque(found, ProcessingSettings())[1] == ('unknown', 'unknown')
     assert found.time[2] - found.time[0] == pytest.approx(0.02, abs=1e-6)
     (tmp_path / 'twice.csv').write_text('__time,/left/a/position,/right/a/position\n0,1,2\n')
     with pytest.raises(DataError, match='the same position of a'):

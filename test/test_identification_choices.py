@@ -293,7 +293,7 @@ def test_a_joint_without_a_motor_does_not_outweigh_the_other() -> None:
             dq = dq + 1e-3 * ddq
             q = q + 1e-3 * dq
         signals = np.array(rows)[::10]
-        signals = signals + 0.03 * signals.std(axis=0) * rng.standard_normal(signals.shape)
+        signals = signals + 0.1 * signals.std(axis=0) * rng.standard_normal(signals.shape)
         motion = (time[::10], signals[:, :2], signals[:, 2:4], signals[:, 4:])
         torque = np.stack([pushed[::10], np.zeros(2000)], axis=1)
         return dataset(model, motion, torque)

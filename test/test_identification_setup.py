@@ -295,7 +295,9 @@ def test_a_torque_of_one_joint_that_keeps_its_sign_is_no_magnitude(least: float)
     """A load in one direction, with what no model knows: it stays away from zero, or passes it now and then."""
     rng = np.random.default_rng(0)
     arm = RobotModel.from_urdf(ROLLING.replace('name="roll" type="revolute"', 'name="roll" type="fixed"'))
-    motion = fourier_motion(1, rng, seconds=30.0, size=0.02)
+    time, swing = np.arange(3000) / 100.0, np.outer(np.arange(3000) / 100.0, [1.3, 2.1])
+    q, dq = 0.02 * np.sin(swing).sum(axis=1), 0.02 * np.cos(swing) @ [1.3, 2.1]
+    motion = (time, q[:, None], dq[:, None], -0.02 * (np.sin(swing) @ [1.3**2, 2.1**2])[:, None])
     unknown = np.interp(np.arange(3000), np.arange(0, 3000, 20), rng.standard_normal(150))[:, None]
     torque = unknown - unknown.min()
     torque += least * np.sqrt(np.mean(torque**2))

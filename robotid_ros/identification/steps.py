@@ -34,7 +34,7 @@ from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import Candidate, estimate, fit_of
 from robotid_ros.identification.information import PASSES, BaseRegressor, Rows, solved
-from robotid_ros.identification.judge import GROUPS, WORTH, Alternative, Bench, Decision, Score, groups
+from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.model_choice import (
     Chosen,
@@ -166,12 +166,10 @@ def identify(
         (with_it, _, new), (without, _, old) = (
             held_out(fit, chosen.rows, arm) for arm, _, chosen, fit, _ in (kept, other)
         )
-        if not old.contradicted_by(new, 1, WORTH * len(setup.findings)):
-            said = (
-                f'as described: {without.relative_error_total:.3g} % of held-out torque are left by the whole model, '
-                f'and {with_it.relative_error_total:.3g} %'
-            )
-            decisions = (replace(decisions[0], chosen=f'{said} with: {decisions[0].chosen}'),)
+        if old.value <= new.value:
+            left = [f'{each.relative_error_total:.3g} %' for each in (with_it, without)]
+            said = f'as described: the whole model leaves {left[1]} of held-out torque, and predicts no better with'
+            decisions = (replace(decisions[0], chosen=f'{said} {left[0]} and this: {decisions[0].chosen}'),)
             setup, kept = stated, other
     arm, data, chosen, fit, ways = kept
     decisions = (*decisions, *data.decisions)
