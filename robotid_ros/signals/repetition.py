@@ -21,7 +21,7 @@ _LOOSE, _STRICT = 0.4, 0.05  # where the period is found among many: before and 
 MOST_SAMPLES = 20_000  # compared: as many as a period of 10 s has at 2 kHz
 _LEAST_MOTION = 1e-3  # rad or m; less is not told from noise and drift
 _CANDIDATE = 0.9  # of the distance of unrelated places: what rests and approaches leave of a period
-_SHARE = 0.9  # of the motion that a period found in it must explain: averaging loses the rest
+_MOST, _ALL = 0.6, 0.9  # of the motion: what makes a period its own; less than the other, and averaging loses the rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ def repetition(time: Array, position: Array, period: float) -> Repetition | None
 
 
 def own_repetition(time: Array, position: Array) -> Repetition | None:
-    """Return the shortest period with which a motion repeats for most of the time, or None where it has none."""
+    """Return the shortest period with which a motion repeats for nearly all of the time, or None where it has none."""
     if len(time) < 64:
         return None
     grid, values = _even(time, position)
@@ -63,8 +63,9 @@ def own_repetition(time: Array, position: Array) -> Repetition | None:
             if found is not None:
                 period = _refined(grid, values[:, moving], found)
                 found = _stretch(grid, values, period / (grid[1] - grid[0]), _STRICT)
-        if found is not None and found.end - found.start > _SHARE * _moved(grid, values):
-            return found
+        share = 0.0 if found is None else (found.end - found.start) / _moved(grid, values)
+        if share > _MOST:  # a multiple of it is no other period
+            return found if share > _ALL else None
     return None
 
 
