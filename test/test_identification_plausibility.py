@@ -28,6 +28,7 @@ from robotid_ros.identification.reciprocity import mutual_factors
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.terms import Terms
 from robotid_ros.identification.verdict import (
+    JointVerdict,
     beaten_by_plain,
     good_for,
     good_for_nothing,
@@ -454,3 +455,11 @@ def test_currents_that_are_called_torques_are_named_where_the_model_fails(seed: 
         assert not usable
         assert reason.endswith(said)
         assert '100 % of the torque' in reason
+
+
+def test_an_advice_is_given_once_for_all_joints_that_it_holds_for() -> None:
+    joints = [JointVerdict(joint=name, usable=name > 'b', reason=f'{name} is odd', advice='look') for name in 'abcdef']
+    metrics = torque_metrics(tuple('abcdef'), np.ones((4, 6)), np.full((4, 6), 0.9))
+    usable, reason = overall(joints, metrics, '', judged_by='validation')
+    assert usable
+    assert reason == 'usable except a: a is odd; b: b is odd; look'

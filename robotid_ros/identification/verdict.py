@@ -153,9 +153,6 @@ class JointVerdict:
     reason: str = ''
     advice: str = ''
 
-    def __str__(self) -> str:
-        return f'{self.joint}: {self.reason}; {self.advice}' if self.advice else f'{self.joint}: {self.reason}'
-
     def to_dict(self) -> dict[str, object]:
         """Return plain values."""
         return {'usable': self.usable, 'reason': self.reason, 'advice': self.advice}
@@ -399,12 +396,19 @@ def overall(
     wrong = [verdict for verdict in joints if not verdict.usable]
     if total > WRONG:
         hint = f': {cause}' if cause else _HINTS.get(judged_by, '')
-        known = '; '.join(str(verdict) for verdict in wrong)
+        known = _told(wrong)
         text = f'the model leaves {total:.0f} % of the torque unexplained in {judged_by}{hint}'
         return False, f'{text}; {known}' if known else text
     if not wrong:
-        return True, '; '.join(str(verdict) for verdict in joints if verdict.reason)
-    listed = '; '.join(str(verdict) for verdict in wrong)
+        return True, _told([verdict for verdict in joints if verdict.reason])
     if 2 * len(wrong) > len(joints):
-        return False, listed
-    return True, f'usable except {listed}'
+        return False, _told(wrong)
+    return True, f'usable except {_told(wrong)}'
+
+
+def _told(verdicts: Sequence[JointVerdict]) -> str:
+    """Return what is said of some joints, an advice once for all of whom it holds."""
+    found: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        found.setdefault(verdict.advice, []).append(f'{verdict.joint}: {verdict.reason}')
+    return '; '.join('; '.join(filter(None, (*said, advice))) for advice, said in found.items())
