@@ -82,6 +82,20 @@ def test_a_mount_and_a_reversed_axis_are_found_together(seed: int) -> None:
     assert np.degrees(np.arccos(setup.gravity @ gravity / 9.81**2)) < 2.0
 
 
+@pytest.mark.parametrize('where', ['training', 'validation', 'both', 'neither'])
+def test_recordings_of_different_set_ups_are_told_apart(where: str) -> None:
+    tilted = Rotation.from_rotvec([0.5, 0.3, 0.0]).apply([0.0, 0.0, -9.81])
+    standing = replace(ARM, gravity=tilted)
+    data = [
+        recorded(seed, standing if where in (name, 'both') else ARM)
+        for seed, name in enumerate(('training', 'validation'))
+    ]
+    notes = identify(data[0], ARM, validation=data[1]).notes
+    assert any('another set-up: gravity acts along' in note for note in notes) == (where == 'validation')
+    assert any('in which this is not so: gravity acts along' in note for note in notes) == (where == 'training')
+    assert any(note.startswith('set-up: gravity acts along') for note in notes) == (where in ('training', 'both'))
+
+
 def test_torques_are_compared_with_the_masses_of_an_arm_as_it_stands() -> None:
     """On a ceiling, gravity turns round: beside the description as it is, all torques would look reversed."""
     data = recorded(0, replace(ARM, gravity=-ARM.gravity))

@@ -73,6 +73,7 @@ from robotid_ros.identification.verdict import (
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
+_ELSEWHERE = 2.0, 10.0  # times the training's error, and % of the torque: more on another motion has a cause
 _BEYOND, _LEAST_REACH = 1.5, 0.1  # of another motion: times the range, at least so far [rad or m]
 
 
@@ -193,9 +194,25 @@ def identify(
         provenance_of(training, judges, config, listed),
         doubt=beaten,
     )
-    result = replace(result, notes=(*setup.notes, *notes, *result.notes))
+    notes = (*setup.notes, *notes, *result.notes)
+    judged, learnt = (result.metrics.get(name) for name in ('validation', 'training'))
+    if config.automatic and judged is not None and learnt is not None:
+        error = judged.relative_error_total
+        if error > max(_ELSEWHERE[0] * learnt.relative_error_total, _ELSEWHERE[1]):
+            report(0.97, 'compare the recordings to judge by with the description')
+            notes = (*notes, *_apart(_listed(validation), model, setup))
+    result = replace(result, notes=notes)
     report(1.0, 'done')
     return result
+
+
+def _apart(datasets: Sequence[Dataset], model: RobotModel, setup: SetUp) -> list[str]:
+    """Return a sentence for each difference from the description that only training or recordings to judge by have."""
+    found = find_setup(datasets, model)[0].findings
+    here, there = ({(each.kind, each.joints): each for each in listed} for listed in (setup.findings, found))
+    said = 'the recordings to judge by were made in another set-up'
+    new = [f'{said}: {each.text}; {each.remedy}' for key, each in there.items() if key not in here]
+    return new + [f'{said}, in which this is not so: {each.text}' for key, each in here.items() if key not in there]
 
 
 def _fitted(
