@@ -26,6 +26,7 @@ _FARTHEST = 10.0  # arm lengths, of what belongs to a plausible body
 _MASS = 0.3  # relative deviation of a described mass: published descriptions of one arm differ by as much
 _UNKNOWN_MASS = 5.0  # kg, of a link of an arm of which no mass is known; evidence finds how much it counts
 _SIZE = 0.06  # arm lengths, least extent of a link: joints may meet in one point, bodies do not
+_ROTOR = 0.12  # arm lengths, least radius at which a link's mass has the inertia of its rotor behind the gear
 _BALL = 0.01  # arm lengths, radius of the smallest body
 
 
@@ -139,8 +140,8 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
     A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
     standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; where the
     description has placeholders, of m, m L and m L^2 about zero, and the last link is as long as the others in the
-    mean. Rotor inertias, which descriptions leave out, have a deviation of m L^2 of the link that they move, and 0.3 of
-    their own.
+    mean. Rotor inertias, which descriptions leave out, have a deviation of m L^2 of the link that they move, with L an
+    eighth of the arm's length at least, and 0.3 of their own.
     """
     silent = is_placeholder(model)
     inertial = believable_prior(model)
@@ -158,7 +159,8 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
     if rotor_inertia:
         rotor = np.maximum(model.rotor_inertia, 0.0)
         mean = np.concatenate([mean, rotor])
-        deviation = np.concatenate([deviation, mass * extent**2 + _MASS * rotor])
+        reach = np.maximum(extent, _ROTOR * arm_length(model))  # of what a gear makes of a rotor
+        deviation = np.concatenate([deviation, mass * reach**2 + _MASS * rotor])
     return mean, deviation
 
 
