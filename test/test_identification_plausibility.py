@@ -32,6 +32,7 @@ from robotid_ros.identification.verdict import (
     beaten_by_plain,
     good_for,
     good_for_nothing,
+    moved,
     overall,
     torque_metrics,
 )
@@ -463,3 +464,11 @@ def test_an_advice_is_given_once_for_all_joints_that_it_holds_for() -> None:
     usable, reason = overall(joints, metrics, '', judged_by='validation')
     assert usable
     assert reason == 'usable except a: a is odd; b: b is odd; look'
+
+
+@pytest.mark.parametrize(
+    ('reach', 'expected'),
+    [((1.0, 0.06, 0.04), (1, 1, 0)), ((0.03, 0.007, 0.005), (1, 1, 0)), ((8e-4, 0.0, 0.0), (0, 0, 0))],
+)
+def test_a_small_device_moves_by_little(reach: tuple[float, ...], expected: tuple[int, ...]) -> None:
+    np.testing.assert_array_equal(moved(np.outer([-0.5, 0.5], reach)), expected)

@@ -104,7 +104,7 @@ class Information:
         return _of_silent(power, self.silent, 1e-100)
 
     def precision(self, variance: Array) -> Array:
-        """Return the joints' precisions, shape (n,) [1/(N m)^2], from the variances of their residuals.
+        """Return the joints' precisions, shape (n,) [1/(N m)^2], from the variances of their residuals, shape (n,).
 
         A joint without torque is explained exactly by no bodies at all, and would outweigh all others: it counts as the
         least precise of them does.

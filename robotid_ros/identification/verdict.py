@@ -20,6 +20,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray, frozen_array
 from robotid_ros.errors import IdentificationError
+from robotid_ros.signals.repetition import LEAST_MOTION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +127,6 @@ _STANDS_OUT = 4.0  # standard deviations
 _NOTHING = 1e3  # %: an error of a torque that is none
 _BEATEN, _MATTERS = 1.05, 1.0  # times the plain fit's error, and % of the torque beside it: less is chance
 STILL = 0.05  # rad or m: a joint that moves less holds its position, and its friction cannot be identified
-_LEAST_MOTION = 1e-3  # rad or m; less is not told from noise and drift
 
 
 _WHERE = {'held_out': 'states that were left out'}
@@ -300,7 +300,7 @@ def moved(q: Array) -> BoolArray:
     That is by more than 0.05 rad (or m), or in a small device by a fifth of what moves most.
     """
     reach = np.ptp(q, axis=0)
-    return np.asarray(reach > np.clip(0.2 * reach.max(initial=0.0), _LEAST_MOTION, STILL))
+    return np.asarray(reach > np.clip(0.2 * reach.max(initial=0.0), LEAST_MOTION, STILL))
 
 
 def judge_joints(

@@ -19,7 +19,7 @@ from robotid_ros.arrays import Array
 TOLERANCE = 0.1  # of a joint's motion; arms repeat to a thousandth, with a wrong period the difference is above a half
 _LOOSE, _STRICT = 0.4, 0.05  # where the period is found among many: before and after it is known to the last digit
 MOST_SAMPLES = 20_000  # compared: as many as a period of 10 s has at 2 kHz
-_LEAST_MOTION = 1e-3  # rad or m; less is not told from noise and drift
+LEAST_MOTION = 1e-3  # rad or m; less is not told from noise and drift
 _CANDIDATE = 0.9  # of the distance of unrelated places: what rests and approaches leave of a period
 _MOST, _ALL = 0.6, 0.9  # of the motion: what makes a period its own; less than the other, and averaging loses the rest
 
@@ -50,7 +50,7 @@ def own_repetition(time: Array, position: Array) -> Repetition | None:
     if len(time) < 64:
         return None
     grid, values = _even(time, position)
-    moving = values.std(axis=0) > _LEAST_MOTION
+    moving = values.std(axis=0) > LEAST_MOTION
     if not moving.any():
         return None
     distance = _distance(values[:, moving])
@@ -103,7 +103,7 @@ def _stretch(grid: Array, values: Array, lag: float, tolerance: float = TOLERANC
     later = np.stack([np.interp(places + lag, np.arange(len(grid)), column) for column in values.T], axis=1)
     now = values[:count]
     noise = scatter(values)
-    limit = (tolerance * np.maximum(values.std(axis=0), _LEAST_MOTION)) ** 2 + 8.0 * noise**2
+    limit = (tolerance * np.maximum(values.std(axis=0), LEAST_MOTION)) ** 2 + 8.0 * noise**2
     window = max(1, int(lag / 50))
     total = np.cumsum(np.concatenate([np.zeros((1, now.shape[1])), (later - now) ** 2]), axis=0)
     begin, end = np.maximum(places - window, 0), np.minimum(places + window + 1, count)
@@ -114,7 +114,7 @@ def _stretch(grid: Array, values: Array, lag: float, tolerance: float = TOLERANC
         if last - first < 0.9 * lag:
             return None
         stretch = values[first : int(last + lag)]
-        if (stretch.std(axis=0) > tolerance * np.maximum(values.std(axis=0), _LEAST_MOTION)).any():  # not a rest
+        if (stretch.std(axis=0) > tolerance * np.maximum(values.std(axis=0), LEAST_MOTION)).any():  # not a rest
             finish = float(min(grid[last - 1] + lag * step, grid[-1]))
             return Repetition(period=float(lag * step), start=float(grid[first]), end=finish)
     return None
