@@ -31,7 +31,6 @@ from robotid_ros.data.context import read_context
 from robotid_ros.data.storage import is_dataset
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.errors import DataError, MissingDependencyError
-from robotid_ros.export.replay import Replayed
 from robotid_ros.files import write_text
 from robotid_ros.identification import (
     IdentificationConfig,
@@ -43,8 +42,6 @@ from robotid_ros.identification import (
 from robotid_ros.identification.plausibility import held_joints, require_held
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.progress import Progress
-from robotid_ros.report import write_report
-from robotid_ros.report.identification import identification_report
 
 REPLAY = 'replay.yaml'
 """Beside a result: the last replay of a recording."""
@@ -245,6 +242,9 @@ def write_identification(
     The report is left out where its plotting library is not installed. For the truth of a simulation see
     :func:`robotid_ros.report.identification.identification_report`. A DataError says that the folder cannot be written.
     """
+    from robotid_ros.report.identification import identification_report  # not at the top: a third of a command's start
+    from robotid_ros.report.page import write_report
+
     model, result = identification.model, identification.result
     written = [folder / 'result.yaml']
     result.save(written[0])
@@ -277,6 +277,10 @@ def render_again(folder: Path, model: RobotModel) -> Path:
     The model is the arm as it was described for the identification. A RobotIdError says that a file is missing or
     belongs to another arm, or that the plotting library is absent.
     """
+    from robotid_ros.export.replay import Replayed  # see write_identification
+    from robotid_ros.report.identification import identification_report
+    from robotid_ros.report.page import write_report
+
     result = IdentificationResult.load(folder / 'result.yaml')
     training, validation = (
         [load_dataset(path) for path in sorted(folder.glob(f'{name}_*.npz'), key=_number)]

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / 'robotid_ros'
 
 LAYERS = [
-    {'errors', 'threads'},
+    {'errors', 'rooms', 'threads'},
     {'arrays', 'files', 'jobs', 'progress', 'reading', 'settings'},
     {'tables'},
     {'model', 'signals'},

@@ -395,3 +395,16 @@ def test_a_command_imports_no_other(name: str) -> None:
     assert not imported & {'mujoco', 'rclpy', 'matplotlib', 'distributed'}
     assert not imported & {f'scipy.{part}' for part in ('interpolate', 'optimize', 'signal', 'stats')}
     assert 'urllib.request' not in imported  # with xml.sax, a tenth of the start
+
+
+@pytest.mark.parametrize(
+    ('name', 'rooms'),
+    [
+        ('process', {'identification', 'excitation', 'dynamics', 'report'}),
+        ('identify', {'report', 'excitation', 'simulation', 'export', 'dynamics.codegen'}),
+        ('payload', {'report', 'excitation', 'simulation', 'export', 'dynamics.codegen'}),
+        ('export', {'simulation.plant', 'excitation'}),
+    ],
+)
+def test_a_command_starts_without_the_rooms_that_it_needs_later_or_never(name: str, rooms: set[str]) -> None:
+    assert not _imported(name, '--help') & {f'robotid_ros.{room}' for room in rooms}

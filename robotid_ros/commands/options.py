@@ -21,7 +21,6 @@ from robotid_ros.arrays import Array
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.data.settings import DIFFERENTIATIONS
 from robotid_ros.errors import DataError, ModelError
-from robotid_ros.excitation.design import load_excitation
 from robotid_ros.model import STANDARD_GRAVITY, RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
 from robotid_ros.model.packaged import arm_file, config_file, packaged_arms
@@ -143,6 +142,8 @@ def motion_settings(excitation: str | None, joints: tuple[str, ...]) -> dict[str
 
 
 def _period(path: str, joints: tuple[str, ...]) -> float:
+    from robotid_ros.excitation.design import load_excitation  # only here: not every command excites
+
     design = load_excitation(path)
     if joints and not set(joints) & set(design.joint_names):
         raise DataError(

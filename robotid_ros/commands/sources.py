@@ -14,6 +14,7 @@ import argparse
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,10 +23,12 @@ from robotid_ros.data import ProcessingSettings
 from robotid_ros.data.context import Context, read_context
 from robotid_ros.data.readers import recordings_in
 from robotid_ros.errors import DataError, RobotIdError
-from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import config_file
 from robotid_ros.model.robot_config import configured_arm
+
+if TYPE_CHECKING:
+    from robotid_ros.identification import IdentificationResult
 
 COLUMNS = 'as the columns of CSV say: effort a torque [N m or N], current [A] by torque constants'
 
@@ -53,7 +56,7 @@ def expanded(paths: Sequence[str | Path]) -> list[Path]:
 
 
 def source_of(
-    options: argparse.Namespace, recordings: Sequence[str | Path], result: IdentificationResult | None = None
+    options: argparse.Namespace, recordings: Sequence[str | Path], result: 'IdentificationResult | None' = None
 ) -> Source:
     """Return the arm and the settings for some recordings: what an option gives, otherwise what they say.
 

@@ -15,18 +15,19 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import MissingDependencyError
 from robotid_ros.files import write_text
-from robotid_ros.identification import IdentificationResult, Metrics
 from robotid_ros.progress import Progress
-from robotid_ros.report import Report, write_report
-from robotid_ros.report.content import Table
-from robotid_ros.report.subject import parameters_of
+
+if TYPE_CHECKING:  # at the top only what options need: a command starts as fast as its libraries
+    from robotid_ros.identification import IdentificationResult, Metrics
+    from robotid_ros.report import Report
+    from robotid_ros.report.content import Table
 
 PATIENCE = 2.0  # seconds before a bar appears
 INTERVAL = 0.1  # seconds between two drawings
@@ -46,14 +47,14 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], sides: str =
     return '\n'.join('  '.join(f'{cell:{side}{width}}' for cell, side, width in line).rstrip() for line in lines)
 
 
-def report_table(table: Table) -> str:
+def report_table(table: 'Table') -> str:
     """Return a table of a report as lines."""
     heads = [column.name.lower() + (f' [{column.unit}]' if column.unit else '') for column in table.columns]
     sides = ['>' if column.numeric else '<' for column in table.columns]
     return text_table(heads, table.rows, ''.join(sides))
 
 
-def verdict_text(before: str, report: Report) -> str:
+def verdict_text(before: str, report: 'Report') -> str:
     """Return the verdict of a report as lines below some others."""
     assert report.verdict is not None
     return '\n'.join((before, '', report.verdict.headline, *report.verdict.reasons))
@@ -71,8 +72,10 @@ def save_yaml(path: Path, content: Mapping[str, Any]) -> None:
     say_written(path)
 
 
-def page_written(report: Report, path: Path) -> str:
+def page_written(report: 'Report', path: Path) -> str:
     """Write the page of a report and return a line that says so, or why there is none."""
+    from robotid_ros.report import write_report
+
     try:
         write_report(report, path)
         return f'written: {path}'
@@ -89,7 +92,7 @@ def joint_table(joints: Sequence[str], columns: Mapping[str, Array], digits: int
     return text_table(('joint', *columns), rows)
 
 
-def metrics_table(metrics: Mapping[str, Metrics]) -> str:
+def metrics_table(metrics: 'Mapping[str, Metrics]') -> str:
     """Return rms error [N m] and match [%] per joint, for each set."""
     columns: dict[str, Array] = {}
     for name, found in metrics.items():
@@ -102,8 +105,10 @@ def metrics_table(metrics: Mapping[str, Metrics]) -> str:
     )
 
 
-def parameter_table(result: IdentificationResult) -> str:
+def parameter_table(result: 'IdentificationResult') -> str:
     """Return base and friction parameters with their standard deviations."""
+    from robotid_ros.report.subject import parameters_of
+
     found = parameters_of(result).items()
     rows = [(name[:60], f'{value:.5g}', f'± {std:.2g}', unit) for name, (value, std, unit) in found]
     return text_table((), rows, '<><<')

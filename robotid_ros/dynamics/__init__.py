@@ -9,8 +9,9 @@
 
 """Dynamics of serial arms: inverse dynamics, regressors, base parameters, generated minimal models."""
 
+from typing import TYPE_CHECKING
+
 from robotid_ros.dynamics.base_parameter_set import DATA_TOLERANCE, BaseParameters, base_parameters
-from robotid_ros.dynamics.codegen.minimal_model import MinimalModel, minimal_model
 from robotid_ros.dynamics.newton_euler import inverse_dynamics
 from robotid_ros.dynamics.standard_regressor import (
     column_names,
@@ -18,6 +19,10 @@ from robotid_ros.dynamics.standard_regressor import (
     observation_matrix,
     standard_parameters,
 )
+from robotid_ros.rooms import on_demand
+
+if TYPE_CHECKING:
+    from robotid_ros.dynamics.codegen.minimal_model import MinimalModel, minimal_model
 
 __all__ = [
     'DATA_TOLERANCE',
@@ -31,3 +36,5 @@ __all__ = [
     'observation_matrix',
     'standard_parameters',
 ]
+
+__getattr__ = on_demand(__name__, dict.fromkeys(('MinimalModel', 'minimal_model'), 'codegen.minimal_model'))

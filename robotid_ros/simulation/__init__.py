@@ -9,22 +9,27 @@
 
 """A simulated arm in MuJoCo, with friction, drives and sensors, and known truth."""
 
-from robotid_ros.simulation.arm_truth import (
-    LAWS,
-    ArmTruth,
-    Drive,
-    JointFriction,
-    nominal_truth,
-    perturb,
-    prior_friction,
-    read_truth,
-    write_truth,
-)
-from robotid_ros.simulation.controller import CommandPoint, TrajectoryFollower
-from robotid_ros.simulation.gazebo_description import gazebo_controllers, gazebo_description, world_physics
-from robotid_ros.simulation.plant import Plant
-from robotid_ros.simulation.sensors import PlantMotion, Sensors, effort_scale
-from robotid_ros.simulation.simulated_run import SimulatedRun, simulate_trajectory, start_position
+from typing import TYPE_CHECKING
+
+from robotid_ros.rooms import on_demand
+
+if TYPE_CHECKING:
+    from robotid_ros.simulation.arm_truth import (
+        LAWS,
+        ArmTruth,
+        Drive,
+        JointFriction,
+        nominal_truth,
+        perturb,
+        prior_friction,
+        read_truth,
+        write_truth,
+    )
+    from robotid_ros.simulation.controller import CommandPoint, TrajectoryFollower
+    from robotid_ros.simulation.gazebo_description import gazebo_controllers, gazebo_description, world_physics
+    from robotid_ros.simulation.plant import Plant
+    from robotid_ros.simulation.sensors import PlantMotion, Sensors, effort_scale
+    from robotid_ros.simulation.simulated_run import SimulatedRun, simulate_trajectory, start_position
 
 __all__ = [
     'LAWS',
@@ -49,3 +54,30 @@ __all__ = [
     'world_physics',
     'write_truth',
 ]
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        'LAWS': 'arm_truth',
+        'ArmTruth': 'arm_truth',
+        'CommandPoint': 'controller',
+        'Drive': 'arm_truth',
+        'JointFriction': 'arm_truth',
+        'Plant': 'plant',
+        'PlantMotion': 'sensors',
+        'Sensors': 'sensors',
+        'SimulatedRun': 'simulated_run',
+        'TrajectoryFollower': 'controller',
+        'effort_scale': 'sensors',
+        'gazebo_controllers': 'gazebo_description',
+        'gazebo_description': 'gazebo_description',
+        'nominal_truth': 'arm_truth',
+        'perturb': 'arm_truth',
+        'prior_friction': 'arm_truth',
+        'read_truth': 'arm_truth',
+        'simulate_trajectory': 'simulated_run',
+        'start_position': 'simulated_run',
+        'world_physics': 'gazebo_description',
+        'write_truth': 'arm_truth',
+    },
+)

@@ -1,0 +1,28 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Names of a room that are imported when they are used (PEP 562): most of what uses the room needs a part of it."""
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def on_demand(room: str, files: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a room's ``__getattr__``, for a table of which file below the room each name is in."""
+
+    def imported(name: str) -> Any:
+        if name not in files:
+            raise AttributeError(f'module {room!r} has no attribute {name!r}')
+        value = getattr(import_module(f'{room}.{files[name]}'), name)
+        setattr(sys.modules[room], name, value)  # the next time it is found without this function
+        return value
+
+    return imported
