@@ -401,8 +401,8 @@ def test_a_command_imports_no_other(name: str) -> None:
     ('name', 'rooms'),
     [
         ('process', {'identification', 'excitation', 'dynamics', 'report'}),
-        ('identify', {'report', 'excitation', 'simulation', 'export', 'dynamics.codegen'}),
-        ('payload', {'report', 'excitation', 'simulation', 'export', 'dynamics.codegen'}),
+        ('identify', {'report', 'excitation', 'simulation', 'export', 'dynamics.codegen.minimal_model'}),
+        ('payload', {'report', 'excitation', 'simulation', 'export', 'dynamics.codegen.minimal_model'}),
         ('export', {'simulation.plant', 'excitation'}),
     ],
 )
