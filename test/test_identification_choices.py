@@ -202,6 +202,24 @@ def test_the_weights_are_those_of_the_greatest_evidence(strength: float) -> None
     assert abs(np.median(found)) < 0.7
 
 
+def test_a_description_as_stated_is_as_certain_as_it_says_whatever_the_torque() -> None:
+    """Its precision is its own, and the other weights are those of the greatest evidence beside it."""
+    rng, b, count = np.random.default_rng(4), 6, 300
+    root = rng.standard_normal((b, b))
+    precision, mean = root @ root.T + np.eye(b), rng.standard_normal(b)
+    rows, own = rng.standard_normal((count, b)), rng.standard_normal((count, 1))
+    for far in (0.1, 30.0):  # standard deviations that the arm is from its description
+        values = mean + far * np.linalg.cholesky(np.linalg.inv(precision)) @ rng.standard_normal(b)
+        torque = rows @ values + 3.0 * own[:, 0] + rng.standard_normal(count)
+        info = gather(rows[:, None], own[:, None], torque[:, None], np.ones((count, 1)))
+        weights = weigh(info, Prior(mean=mean, precision=precision), 1.0, stated=True)
+        np.testing.assert_allclose(weights.prior.precision, precision)
+        problem = rows, own, mean, precision, torque
+        best = density(weights, 1.0, 1.0, 1.0, problem)
+        for factor in (0.3, 3.0):
+            assert all(density(weights, 1.0, *each, problem) < best + 0.05 for each in ((factor, 1.0), (1.0, factor)))
+
+
 def test_a_term_that_explains_nothing_is_gone_and_one_that_explains_all_stays() -> None:
     rng = np.random.default_rng(0)
     rows, own = rng.standard_normal((500, 2, 3)), rng.standard_normal((500, 2, 2))

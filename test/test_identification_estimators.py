@@ -449,6 +449,31 @@ def test_a_delay_of_the_torque_is_found_to_a_part_of_a_millisecond(delay: float)
     assert float(decision.chosen.removesuffix(' ms')) == pytest.approx(1e3 * delay, abs=0.3)
 
 
+@pytest.mark.parametrize(('delay', 'found'), [(0.004, True), (-0.004, False)])
+def test_a_torque_before_its_motion_has_to_be_worth_more_than_one_behind_it(delay: float, found: bool) -> None:
+    """Either way it explains a twentieth of the error: a drive may be late by it, and no torque is early by chance."""
+    model = RobotModel.from_urdf(TWO_LINKS)
+    motion = fourier_motion(model.n, np.random.default_rng(5), rate=500.0)
+    shifted = fourier_motion(model.n, np.random.default_rng(5), rate=500.0, begin=-delay)
+    torque = pinocchio_torque(model, *shifted[1:])
+    spread = 3.0 * (torque - pinocchio_torque(model, *motion[1:])).std(axis=0)
+    torque = torque + spread * np.random.default_rng(6).standard_normal(torque.shape)
+    result = identify(dataset(model, motion, torque, rate=500.0), model)
+    decision = next(d for d in result.decisions if d.subject.startswith('delay'))
+    assert (decision.chosen != 'none') is found
+
+
+def test_the_description_as_stated_competes_where_there_is_one() -> None:
+    model = RobotModel.from_urdf(TWO_LINKS)
+    motion = fourier_motion(model.n, np.random.default_rng(5))
+    data = dataset(model, motion, pinocchio_torque(model, *motion[1:]))
+    for arm, stated in ((model, True), (replace(model, inertial=np.zeros_like(model.inertial)), False)):
+        result = identify(data, arm, validation=data)
+        for subject in ('parameters', 'by validation'):
+            decision = next(d for d in result.decisions if d.subject == subject)
+            assert any(each.name.startswith('description as stated') for each in decision.alternatives) is stated
+
+
 def test_condition_numbers_are_those_of_the_rows_in_whatever_units() -> None:
     """Columns eleven orders of magnitude apart: the normal matrix alone would lose the smallest."""
     rng = np.random.default_rng(0)

@@ -12,7 +12,8 @@
 All ways to fit the parameters that are tried, and the rule by which one is taken.
 
 The terms weighted by evidence hold until something else proves better in states that were left out: fewer terms, which
-extrapolate better, or plain least squares, which need no description and no weights.
+extrapolate better, the description as certain as it says, which extrapolates better too, or plain least squares, which
+need no description and no weights.
 """
 
 import time
@@ -132,17 +133,24 @@ def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: Identif
     terms = weighted_terms(chosen, model, config)
     terms = terms if chosen.terms is not None else terms.seen(few)
     bench = terms.bench(few, label)
-    score, prior, precision = terms.judged(bench, few)
-    assert prior is not None
-    matrix, vector = bench.total.normal(precision)
-    prior.add(matrix, vector)
-    leaning = float(prior.share(solve(matrix, vector, len(vector), None).inverse).mean())
-    yield Candidate(name=terms.friction.name, score=score, prior=prior, leaning=leaning)
+
+    def weighted(kinds: tuple[str, ...] = (), *, stated: bool = False) -> Candidate:
+        without = _parameters_of(terms.friction, kinds) if kinds else None
+        score, prior, precision = terms.judged(bench, few, without, stated=stated)
+        leaning = 0.0
+        if config.prior and prior is not None:
+            matrix, vector = bench.total.normal(precision)
+            prior.add(matrix, vector)
+            leaning = float(prior.share(solve(matrix, vector, len(vector), None).inverse).mean())
+        words = ['description as stated'] * stated + [f'without {" and ".join(kinds)}'] * bool(kinds)
+        return Candidate(name=', '.join(words) or terms.friction.name, score=score, prior=prior, leaning=leaning)
+
+    yield weighted()
     if chosen.strokes is not None or config.friction != 'auto':
         return
-    for kinds in _LEFT_OUT:
-        score, prior, _ = terms.judged(bench, few, _parameters_of(terms.friction, kinds))
-        yield Candidate(name=f'without {" and ".join(kinds)}', score=score, prior=prior, leaning=leaning)
+    yield from (weighted(kinds) for kinds in _LEFT_OUT)
+    if not is_placeholder(model):
+        yield from (weighted(kinds, stated=True) for kinds in ((), *_LEFT_OUT))
     plain = Terms.plain(terms.base, few.n)
     bench = plain.bench(few.with_bandwidth(None), label)
     for equal in (False, True):

@@ -239,8 +239,10 @@ def _latest(
     for _ in range(_REFINEMENTS):
         tried.update({delay: errors(delay) for delay in finer(tried, best())})
     chosen, none = best(), tried[0.0]
+    # A torque that comes before its motion contradicts all that is known of drives, and has to be worth that.
+    better = none.contradicted_by if chosen < 0.0 else none.loses_to
     # What falls to the end of the search has no minimum there.
-    if abs(chosen) == _DELAYS[-1] or not none.loses_to(tried[chosen], len(tried) - 1):
+    if abs(chosen) == _DELAYS[-1] or not better(tried[chosen], len(tried) - 1):
         chosen = 0.0
     alternatives = (Alternative(name=f'{1e3 * late:.3g} ms', error=found.rmse) for late, found in sorted(tried.items()))
     text = 'none' if chosen == 0.0 else f'{1e3 * chosen:.3g} ms'

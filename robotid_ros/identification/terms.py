@@ -80,6 +80,7 @@ def weigh(
     independent: float,
     without: BoolArray | None = None,
     start: Weights | None = None,
+    stated: bool = False,
 ) -> Weights:
     """Return the weights of all terms.
 
@@ -95,6 +96,8 @@ def weigh(
         Friction terms that are left out.
     start : Weights, optional
         Of nearly the same rows, from where a few steps are enough.
+    stated : bool
+        The description is as uncertain as it says, s = 1, and evidence weighs the other terms.
 
     References
     ----------
@@ -109,6 +112,7 @@ def weigh(
     alpha, strength, precision = np.full(k, _FIRST), 1.0, 20.0 / power
     if start is not None:
         alpha[: len(start.alpha)], strength, precision = start.alpha[:k], start.strength, start.precision
+    strength = 1.0 if stated else strength
     prior, told = described, float(b)
     for iteration in range(ITERATIONS if start is None else PASSES):
         own = np.where(seen, np.minimum(alpha, _MOST) * share, 1.0 / power[:, None])
@@ -127,7 +131,7 @@ def weigh(
         away = values[:b] - described.mean
         told = max(b - strength * float(np.sum(covariance[:b, :b] * described.precision)), 1e-3 * b)
         before, distance = strength, float(away @ described.precision @ away)
-        strength = float(min(told / max(distance, 1e-300), _STRONGEST))
+        strength = 1.0 if stated else float(min(told / max(distance, 1e-300), _STRONGEST))
         spread = np.empty(n)
         for j in range(n):
             place = np.concatenate([np.arange(b), b + j * k + np.arange(k)])
@@ -137,8 +141,8 @@ def weigh(
         precision = updated
         if settled and iteration > 3:
             break
-    # The mean of the description's variance, which few parameters tell, is larger than its mode.
-    prior = replace(prior, precision=max(told - 2.0, 1.0) / max(told, 1.0) * prior.precision)
+    if not stated:  # the mean of the description's variance, which few parameters tell, is larger than its mode
+        prior = replace(prior, precision=max(told - 2.0, 1.0) / max(told, 1.0) * prior.precision)
     return Weights(prior=prior, precision=precision, alpha=alpha, strength=strength)
 
 
@@ -257,13 +261,13 @@ class Terms:
         return Bench.of(samples, label, rigid, self.own(samples, rigid))
 
     def judged(
-        self, bench: Bench, samples: Samples, without: BoolArray | None = None
+        self, bench: Bench, samples: Samples, without: BoolArray | None = None, *, stated: bool = False
     ) -> tuple[Score, Prior | None, Array]:
         """Return the errors in groups that were held out, the weights, and the precision of the joints."""
         if self.described is None:
             score, _, precision = bench.linear(self.friction)
             return score, None, precision
-        found = self._weights(weigh(bench.total, self.described, self.share(samples), without, self.weights))
+        found = self._weights(weigh(bench.total, self.described, self.share(samples), without, self.weights, stated))
         score = bench.score(lambda info: self.solved(info, found.precision, found.prior))
         return score, found.prior, found.precision
 
