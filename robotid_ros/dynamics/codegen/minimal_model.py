@@ -33,7 +33,6 @@ from robotid_ros.dynamics.codegen.expression import (
     InputBlock,
     Number,
     Op,
-    OperationCount,
     at_joints,
     combined,
     factored,
@@ -153,7 +152,7 @@ class MinimalModel:
         return (*self.base.units, *(unit for joint in friction for _, unit in joint))
 
     @property
-    def operations(self) -> OperationCount:
+    def operations(self) -> tuple[int, int]:
         """Operations of one evaluation of the inverse dynamics: (multiplications, additions).
 
         Every multiplication, addition and subtraction of the generated code counts, by constants

@@ -371,7 +371,7 @@ def cpp_header(code: GeneratedCode, namespace: str, name: str = 'inverse_dynamic
 
 def _about(code: GeneratedCode, prefix: str) -> list[str]:
     """Return the comment on joints, parameters and use."""
-    operations = code.functions['inverse_dynamics'].operations
+    multiplications, additions = code.functions['inverse_dynamics'].operations
     parameters = zip(code.names, code.units, code.parameters, strict=True)
     return [
         '/*',
@@ -384,7 +384,7 @@ def _about(code: GeneratedCode, prefix: str) -> list[str]:
         ' * first moments, m: mass; links count from 1), then those of friction:',
         *(f' *   {k}: {name} [{unit}] = {value:.6g}' for k, (name, unit, value) in enumerate(parameters)),
         ' *',
-        f' * inverse_dynamics: {operations.multiplications} multiplications, {operations.additions} additions.',
+        f' * inverse_dynamics: {multiplications} multiplications, {additions} additions.',
         ' * Its coefficients are linear in the parameters: compute them once per parameter set with',
         ' * coefficients(), or take the table default_coefficients. No function allocates or keeps a state.',
         *(() if code.rest is None else (' *', *(f' * {line}' for line in REST))),
