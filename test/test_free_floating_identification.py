@@ -124,8 +124,8 @@ def test_residual_covariance_of_each_sensor_is_that_of_drawn_noise(drifting):
         predicted = np.einsum('nii->i', residual_covariance(robot, short, noise, MOMENTUM))
         drawn = np.zeros(6)
         for seed in range(150):
-            regression = target_regression(robot, short.with_noise(noise, np.random.default_rng(seed)), MOMENTUM)
-            drawn += np.sum((regression.A @ robot.body.unknowns - regression.Y) ** 2, axis=0) / 150
+            rows, right = target_regression(robot, short.with_noise(noise, np.random.default_rng(seed)), MOMENTUM)
+            drawn += np.sum((rows @ robot.body.unknowns - right) ** 2, axis=0) / 150
         reached = predicted > 0.0
         assert reached.any()
         assert drawn[reached] == pytest.approx(predicted[reached], rel=0.1)

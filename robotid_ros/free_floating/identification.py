@@ -24,7 +24,6 @@ from robotid_ros.free_floating.body import RigidBody, cross_matrix
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.regression import (
     ConvergenceHistory,
-    Regression,
     base_pose,
     body_regressor,
     convergence_history,
@@ -34,6 +33,7 @@ from robotid_ros.free_floating.regression import (
     whitening_of,
 )
 from robotid_ros.free_floating.robot import FreeFloatingRobot
+from robotid_ros.model.kinematics import link_transforms
 
 Estimator: TypeAlias = Literal['weighted', 'ordinary', 'recursive']
 
@@ -219,9 +219,9 @@ def identify_target(
     if source == 'estimated':
         body, total, transfer = _start_with_momentum(robot, measurement)
     else:
-        plain = target_regression(robot, measurement, total)
-        solution, rank = scaled_solution(plain.A, plain.Y)
-        if not np.isfinite(_conditions(plain.A)[1]):
+        rows, right = target_regression(robot, measurement, total)
+        solution, rank = scaled_solution(rows, right)
+        if not np.isfinite(_conditions(rows)[1]):
             message = (
                 f'the motion determines {min(rank, 9)} of the ten unknowns; at least three samples are needed, with '
                 'angular velocities of the last link about different axes: record more of the designed trajectory'
@@ -243,12 +243,12 @@ def identify_target(
     covariance = residual_covariance(found, measurement, stated, total)
     if source == 'zero':
         check_zero_momentum(found, measurement, covariance)
-    regression = target_regression(robot, measurement, total)
-    residual = regression.A @ unknowns - regression.Y
+    rows, right = target_regression(robot, measurement, total)
+    residual = rows @ unknowns - right
     white = whitening_of(covariance) @ residual[..., None]
     scale = float(np.sqrt(np.sum(white**2) / max(1, white.size - len(estimate))))
     full = scale**2 * _estimate_covariance(jacobian, weights, covariance)
-    si, scaled = _conditions(regression.A)
+    si, scaled = _conditions(rows)
 
     def deviation(values: Callable[[FreeFloatingRobot], RigidBody]) -> Array:
         return _propagated(lambda x: values(robot.with_body(RigidBody.estimated(x))).values, unknowns, full[:10, :10])
@@ -272,7 +272,7 @@ def identify_target(
         momentum_deviation=np.sqrt(np.diag(full)[10:]) if source == 'estimated' else None,
         momentum_source=source,
         estimator=estimator,
-        history=convergence_history(measurement.time, regression.A, regression.Y, weights),
+        history=convergence_history(measurement.time, rows, right, weights),
         samples=len(measurement),
         usable=usable,
         reason=reason,
@@ -329,13 +329,13 @@ def _weighted_fit(
     converged : bool
     """
     estimate = body.unknowns if transfer is None else np.concatenate([body.unknowns, momentum])
-    regression = target_regression(robot, measurement, momentum)
+    rows, right = target_regression(robot, measurement, momentum)
     converged = False
     for _ in range(_SWEEPS):
         body = RigidBody.estimated(estimate[:10])
-        jacobian = regression.A if transfer is None else _jacobian(body, regression, transfer)
+        jacobian = rows if transfer is None else _jacobian(body, rows, transfer)
         weights = weigh(body, momentum)
-        residual = regression.Y - regression.A @ body.unknowns
+        residual = right - rows @ body.unknowns
         step, _ = scaled_solution(weights @ jacobian, (weights @ residual[..., None])[..., 0])
         columns = np.linalg.norm(weights @ jacobian, axis=(0, 1))
         estimate = estimate + step
@@ -344,7 +344,7 @@ def _weighted_fit(
             break
         if transfer is not None:
             momentum = estimate[10:]
-            regression = target_regression(robot, measurement, momentum)
+            rows, right = target_regression(robot, measurement, momentum)
     return estimate, jacobian, weights, converged
 
 
@@ -424,14 +424,14 @@ def check_zero_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasureme
 def _linear_system(robot: FreeFloatingRobot, measurement: FloatingMeasurement) -> tuple[Array, Array, Array]:
     """Return rows (N, 6, 10), transfer (N, 6, 6) and right (N, 6): rows @ [m, m c, I_p] - transfer @ [P; L] = right."""
     position, rotation = base_pose(measurement)
-    plain = target_regression(robot, measurement)
-    momentum = plain.A[:, :3, 0]
-    velocity, angular = -plain.Y[:, :3], -plain.Y[:, 3:]
-    w = plain.A[:, 3, 4:7]
+    plain, opposite = target_regression(robot, measurement)
+    velocity, angular = -opposite[:, :3], -opposite[:, 3:]
+    momentum, w = plain[:, :3, 0], plain[:, 3, 4:7]
+    last = link_transforms(robot.arm, measurement.q)[:, -1]
     rows = body_regressor(np.hstack([w, velocity]))
     rows[:, 3:, 1:4] *= -1.0
-    turn = np.swapaxes(rotation @ plain.rotation, 1, 2)
-    joint = position + np.einsum('nab,nb->na', rotation, plain.origin)
+    turn = np.swapaxes(rotation @ last[:, :3, :3], 1, 2)
+    joint = position + np.einsum('nab,nb->na', rotation, last[:, :3, 3])
     transfer = np.zeros((len(w), 6, 6))
     transfer[:, :3, :3] = turn
     transfer[:, 3:, 3:] = turn
@@ -439,11 +439,11 @@ def _linear_system(robot: FreeFloatingRobot, measurement: FloatingMeasurement) -
     return rows, transfer, -np.concatenate([momentum, angular], axis=1)
 
 
-def _jacobian(body: RigidBody, regression: Regression, transfer: Array) -> Array:
+def _jacobian(body: RigidBody, rows: Array, transfer: Array) -> Array:
     """Return the derivative of A(P, L) x - Y(P, L) with respect to x, P and L."""
-    through = np.zeros((len(regression.A), 6, 6))
+    through = np.zeros((len(rows), 6, 6))
     through[:, :3, :3] = -transfer[:, :3, :3] / body.mass
     # [Q]x c turns with -P, and -c x (.) is -[c]x
     through[:, 3:, :3] = cross_matrix(body.center_of_mass[None]) @ transfer[:, :3, :3] - transfer[:, 3:, :3]
     through[:, 3:, 3:] = -transfer[:, 3:, 3:]
-    return np.concatenate([regression.A, through], axis=2)
+    return np.concatenate([rows, through], axis=2)

@@ -79,16 +79,6 @@ def information_gradient(motion: Array, slope: Array) -> Array:
     return np.asarray(motion @ (moments + moments.T) / len(motion))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Regression:
-    """The stacked equations of N samples."""
-
-    A: Array  # shape (N, 6, 10)
-    Y: Array  # shape (N, 6): three rows of velocity [m/s], then three of angular momentum [kg m^2/s], in frame n
-    rotation: Array  # shape (N, 3, 3): frame n in the base frame
-    origin: Array  # shape (N, 3): joint n in the base frame, p_n [m]
-
-
 def base_pose(measurement: FloatingMeasurement) -> tuple[Array, Array]:
     """Return the base's position (N, 3) and rotation (N, 3, 3), which momentum other than zero needs.
 
@@ -103,11 +93,12 @@ def base_pose(measurement: FloatingMeasurement) -> tuple[Array, Array]:
 
 def target_regression(
     robot: FreeFloatingRobot, measurement: FloatingMeasurement, momentum: Array | None = None
-) -> Regression:
-    """Return the regression of body n from a measurement; ``robot.body`` is not used.
+) -> tuple[Array, Array]:
+    """Return the equations A x = Y of body n from N samples of a measurement; ``robot.body`` is not used.
 
-    ``momentum``, shape (6,), is a constant one [P; L] about the inertial origin; zero if absent. Raises a DataError if
-    joints differ, or there is momentum and the base pose was not measured.
+    A has the shape (N, 6, 10), Y the shape (N, 6): three rows of velocity [m/s], then three of angular momentum
+    [kg m^2/s], in frame n. ``momentum``, shape (6,), is a constant one [P; L] about the inertial origin; zero if
+    absent. Raises a DataError if joints differ, or there is momentum and the base pose was not measured.
     """
     if measurement.joint_names != robot.arm.joint_names:
         message = (
@@ -130,12 +121,7 @@ def target_regression(
         return np.asarray(np.einsum('nba,nb->na', rotation, vectors))
 
     motion = np.concatenate([turned(last[:, 3:]), turned(rest[:, :3])], axis=1)
-    return Regression(
-        A=body_regressor(motion),
-        Y=-np.concatenate([turned(velocity), turned(angular)], axis=1),
-        rotation=rotation,
-        origin=origin,
-    )
+    return body_regressor(motion), -np.concatenate([turned(velocity), turned(angular)], axis=1)
 
 
 def residual_covariance(
