@@ -23,7 +23,6 @@ from robotid_ros.excitation.criteria import condition_numbers
 from robotid_ros.free_floating.body import RigidBody, cross_matrix
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.regression import (
-    ConvergenceHistory,
     base_pose,
     body_regressor,
     convergence_history,
@@ -73,8 +72,12 @@ class TargetIdentification:
         Where it was estimated.
     momentum_source : {'zero', 'given', 'estimated'}
     estimator : str
-    history : ConvergenceHistory
-        Estimates sample by sample.
+    time : ndarray, shape (N,)
+        Of the samples [s].
+    estimates : ndarray, shape (N, 10)
+        Unknowns after each sample; NaN while the samples so far do not determine them.
+    conditions : ndarray, shape (N, 2)
+        Condition numbers after each sample, in SI units and with columns scaled.
     samples : int
     usable : bool
     reason : str
@@ -98,7 +101,9 @@ class TargetIdentification:
     momentum_deviation: Array | None
     momentum_source: str
     estimator: str
-    history: ConvergenceHistory
+    time: Array
+    estimates: Array
+    conditions: Array
     samples: int
     usable: bool
     reason: str
@@ -254,6 +259,7 @@ def identify_target(
         return _propagated(lambda x: values(robot.with_body(RigidBody.estimated(x))).values, unknowns, full[:10, :10])
 
     body_deviation = deviation(lambda each: each.body)
+    estimates, conditions = convergence_history(rows, right, weights)
     usable, reason = _judge(found.body, body_deviation, converged, scale)
     return TargetIdentification(
         robot_name=robot.arm.name,
@@ -272,7 +278,9 @@ def identify_target(
         momentum_deviation=np.sqrt(np.diag(full)[10:]) if source == 'estimated' else None,
         momentum_source=source,
         estimator=estimator,
-        history=convergence_history(measurement.time, rows, right, weights),
+        time=measurement.time,
+        estimates=estimates,
+        conditions=conditions,
         samples=len(measurement),
         usable=usable,
         reason=reason,

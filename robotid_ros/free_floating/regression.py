@@ -28,8 +28,6 @@ so a criterion is a function of the 21 second moments S, and its gradient with r
 2 z_k dF/dS / N.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from robotid_ros.arrays import Array
@@ -185,16 +183,6 @@ def whitening_of(covariance: Array) -> Array:
     return np.asarray(np.linalg.inv(np.linalg.cholesky(covariance + floor)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvergenceHistory:
-    """The estimate after each sample."""
-
-    time: Array  # shape (N,): [s]
-    estimates: Array  # shape (N, p): NaN while the samples so far do not determine the unknowns
-    condition_si: Array  # shape (N,): of the rows of all samples so far; infinite while their rank is not full
-    condition_scaled: Array
-
-
 def triangular_factors(rows: Array, right: Array) -> Array:
     """Return the triangular factor of all equations so far, after each sample, shape (N, p, p + 1).
 
@@ -211,24 +199,17 @@ def triangular_factors(rows: Array, right: Array) -> Array:
     return factors
 
 
-def convergence_history(time: Array, A: Array, Y: Array, whitening: Array | None = None) -> ConvergenceHistory:
-    """Run the recursion over all samples, rows A (N, k, p) and right sides Y (N, k) at times (N,) [s].
+def convergence_history(A: Array, Y: Array, whitening: Array) -> tuple[Array, Array]:
+    """Return the estimate after each sample, shape (N, p), and the condition numbers, shape (N, 2).
 
-    ``whitening``, shape (N, k, k), are left factors that make each sample's residual white with unit variance. The
-    condition numbers reported are those of A itself.
+    Rows A have the shape (N, k, p), right sides Y (N, k); ``whitening``, shape (N, k, k), are left factors that make
+    each sample's residual white with unit variance. An estimate is NaN while the samples so far do not determine the
+    unknowns. The condition numbers, in SI units and column-scaled, are those of all rows of A so far, without
+    whitening; infinite while their rank is not full.
     """
-    seen = triangular_factors(A, Y)
-    factors = seen
-    if whitening is not None:
-        factors = triangular_factors(whitening @ A, (whitening @ Y[..., None])[..., 0])
+    factors = triangular_factors(whitening @ A, (whitening @ Y[..., None])[..., 0])
     estimates = np.full((len(A), A.shape[2]), np.nan)
     length = np.linalg.norm(factors[..., :-1], axis=1, keepdims=True)
     known = np.linalg.matrix_rank(factors[..., :-1] / np.where(length > 0.0, length, 1.0)) == A.shape[2]
     estimates[known] = np.linalg.solve(factors[known, :, :-1], factors[known, :, -1:])[..., 0]
-    conditions = np.array([condition_numbers(root.T @ root) for root in seen[..., :-1]])
-    return ConvergenceHistory(
-        time=time,
-        estimates=estimates,
-        condition_si=conditions[:, 0],
-        condition_scaled=conditions[:, 1],
-    )
+    return estimates, np.array([condition_numbers(root.T @ root) for root in triangular_factors(A, Y)[..., :-1]])

@@ -140,15 +140,14 @@ def body_table(caption: str, body: RigidBody, deviation: Array, truth: RigidBody
 
 
 def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Iterator[Item]:
-    history = result.history
-    kept = np.isfinite(history.estimates).all(axis=1)
+    kept = np.isfinite(result.estimates).all(axis=1)
     if int(kept.sum()) < 2:
         yield 'Too few samples to show how the estimate converged.'
         return
-    time = history.time[kept]
+    time = result.time[kept]
     with np.errstate(divide='ignore'):
-        mass = 1.0 / history.estimates[kept, 0]
-    values = np.column_stack([mass, history.estimates[kept, 1:]])
+        mass = 1.0 / result.estimates[kept, 0]
+    values = np.column_stack([mass, result.estimates[kept, 1:]])
     final = result.body.values
     true = None if truth is None else truth.values
     charts = [_history_chart(k, time, values[:, k], final, result.body_deviation, true) for k in range(len(_NAMES))]
@@ -160,8 +159,8 @@ def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Ite
         charts=tuple(charts),
     )
     shown: tuple[tuple[Role, str, Array], ...] = (
-        ('predicted', 'column-scaled', history.condition_scaled[kept]),
-        ('residual', 'SI units', history.condition_si[kept]),
+        ('predicted', 'column-scaled', result.conditions[kept, 1]),
+        ('residual', 'SI units', result.conditions[kept, 0]),
     )
     drawn = chart(
         'Condition number',

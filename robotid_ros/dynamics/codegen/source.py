@@ -308,7 +308,7 @@ def c_source(code: GeneratedCode, prefix: str = '', header: str | None = None) -
     lines += _helpers(code, 'static')
     lines += ['', *_tables(code, prefix), '', *_coefficient_function(code, prefix)]
     for name, function in code.c_functions.items():
-        lines += ['', *_function(function, _signature(code, name, prefix), name)]
+        lines += ['', *_function(function, _signature(code, name, function, prefix), name)]
     return '\n'.join(lines) + '\n'
 
 
@@ -364,7 +364,11 @@ def cpp_header(code: GeneratedCode, namespace: str, name: str = 'inverse_dynamic
         *_coefficient_function(code, '', 'inline '),
     ]
     for each, function in code.c_functions.items():
-        lines += ['', _comment(code, each), *_function(function, f'inline {_signature(code, each, "")}', each)]
+        lines += [
+            '',
+            _comment(code, each),
+            *_function(function, f'inline {_signature(code, each, function, "")}', each),
+        ]
     lines += ['', f'}}  /* namespace {namespace} */', '', f'#endif /* {guard} */']
     return '\n'.join(lines) + '\n'
 
@@ -429,9 +433,9 @@ def _sizes(code: GeneratedCode, prefix: str) -> list[str]:
     ]
 
 
-def _signature(code: GeneratedCode, name: str, prefix: str) -> str:
+def _signature(code: GeneratedCode, name: str, function: GraphFunction, prefix: str) -> str:
     n = code.model.n
-    blocks = sorted(code.c_functions[name].inputs, key=lambda block: block.shared)
+    blocks = sorted(function.inputs, key=lambda block: block.shared)
     arguments = [f'const double {block.name}[{block.width}]' for block in blocks]
     out = f'double regressor_rows[{n * code.base}]' if name == 'regressor' else f'double tau[{n}]'
     return f'void {prefix}{name}({", ".join([*arguments, out])})'
@@ -448,8 +452,8 @@ def _declarations(code: GeneratedCode, prefix: str) -> list[str]:
     ]
     if code.rest is not None:
         lines.insert(2, f'extern const double {prefix}rest_speed[{code.model.n}];')
-    for name in code.c_functions:
-        lines += ['', _comment(code, name), f'{_signature(code, name, prefix)};']
+    for name, function in code.c_functions.items():
+        lines += ['', _comment(code, name), f'{_signature(code, name, function, prefix)};']
     return lines
 
 
