@@ -168,15 +168,11 @@ class Problem:
         return self.linearise(state)[0]
 
     def linearise(self, state: State) -> tuple[Array, Array]:
-        """Return measured minus predicted, and the derivative of the predicted.
+        """Return measured minus predicted, shape (N, 3 or 6), and the derivative of the predicted by all parameters.
 
-        Orientation rows are rotation vectors in the measurement frame, log(R_measured R^T).
-
-        Returns
-        -------
-        residual : ndarray, shape (N, 3 or 6)
-            [m, rad], unscaled; zero for orientations that were not measured.
-        jacobian : ndarray, shape (N, 3 or 6, number of parameters)
+        Residuals are unscaled [m, rad], and zero for orientations that were not measured. Orientation rows are rotation
+        vectors in the measurement frame, log(R_measured R^T). The derivative has the shape (N, 3 or 6, number of
+        parameters).
         """
         frames = state.frames[self.set_index]
         shift = self.terms.offsets(self.basis, state.coefficients)

@@ -325,10 +325,7 @@ def write_result(
 def calibrated_urdf(result: CalibrationResult) -> str:
     """Return the input URDF with the origins of the calibrated joints changed, and nothing else.
 
-    Raises
-    ------
-    CalibrationError
-        If the arm did not come from a URDF.
+    Raises a CalibrationError if the arm did not come from a URDF.
     """
     robot = result.robot
     if not isinstance(robot, RobotModel) or robot.source is None:

@@ -30,11 +30,7 @@ RegressorOfMotion: TypeAlias = Callable[['Motion'], Array]  # returns shape (N, 
 class Motion:
     """Joint motion at N instants, with the link poses and the regressor computed when first asked for.
 
-    Attributes
-    ----------
-    model : RobotModel
-    derivatives : tuple of ndarray, shape (N, n)
-        q, dq, ddq and dddq [rad, rad/s, rad/s^2, rad/s^3, or m, ...].
+    The derivatives q, dq, ddq and dddq have the shape (N, n) [rad, rad/s, rad/s^2, rad/s^3, or m, ...].
     """
 
     def __init__(
@@ -79,12 +75,9 @@ class Motion:
 class MotionGradient:
     """Derivative of a scalar with respect to N samples of the motion of n joints, summed up term by term from zero.
 
-    Attributes
-    ----------
-    derivatives : ndarray, shape (4, N, n)
-        With respect to position, velocity, acceleration and jerk.
-    regressor : ndarray, shape (N, n, b), or None
-        With respect to the regressor's entries, still to be carried through its derivative.
+    ``derivatives``, shape (4, N, n), are those with respect to position, velocity, acceleration and jerk;
+    ``regressor``, shape (N, n, b), or None, that with respect to the regressor's entries, still to be carried through
+    its derivative.
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:

@@ -313,22 +313,10 @@ def _parts(
     rotors, would explain. What is left of the difference is that of the servos, or of the torque signal, its bandwidth
     included.
 
-    Parameters
-    ----------
-    arm : RobotModel
-        As the simulator has it.
-    identified : tuple of ndarray, shape (N, n)
-        The identified torque along the motion without that of the drives, and that of its bodies and rotors [N m].
-    recorded : Dataset
-    given : ndarray, shape (N, n), or None
-        The measured torque without that of the drives [N m]; None where there is none.
-    bandwidth : float or None
-        Of that torque [Hz].
-
-    Returns
-    -------
-    dict of str to ndarray, shape (N, n)
-        ``friction`` and ``inertia`` [N m].
+    The arm is as the simulator has it. ``identified``: the identified torque along the motion without that of the
+    drives, and that of its bodies and rotors. ``given``: the measured torque without that of the drives; None where
+    there is none. ``bandwidth``: of that torque [Hz]. The result holds ``friction`` and ``inertia``; all are of shape
+    (N, n) [N m].
     """
 
     def seen(torque: Array) -> Array:

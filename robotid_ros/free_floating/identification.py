@@ -325,16 +325,9 @@ def _weighted_fit(
     """Estimate body n by Gauss-Newton from a body on, with weights that may depend on the estimate itself.
 
     With ``transfer``, the derivative of the equations by the momentum, the momentum [P; L] [kg m/s, kg m^2/s] is
-    estimated too, and stands after the 10 unknowns.
-
-    Returns
-    -------
-    estimate : ndarray, shape (p,)
-    jacobian : ndarray, shape (N, 6, p)
-        Derivative of the residual A x - Y.
-    weights : ndarray, shape (N, 6, 6)
-        Left factors of each sample's rows, from ``weigh`` of body and momentum.
-    converged : bool
+    estimated too, and stands after the 10 unknowns. Returned are the estimate, shape (p,), the derivative of the
+    residual A x - Y, shape (N, 6, p), the left factors of each sample's rows, shape (N, 6, 6), from ``weigh`` of body
+    and momentum, and whether it converged.
     """
     estimate = body.unknowns if transfer is None else np.concatenate([body.unknowns, momentum])
     rows, right = target_regression(robot, measurement, momentum)
