@@ -115,10 +115,6 @@ def calibrate(
         orientation for ``tool='position'``.
     progress : callable, optional
 
-    Returns
-    -------
-    CalibrationResult
-
     Raises
     ------
     CalibrationError

@@ -422,10 +422,6 @@ def optimize_excitation(
         Asked after every start of every round; True ends the optimisation with the best trajectory until then. So
         does a KeyboardInterrupt.
 
-    Returns
-    -------
-    ExcitationDesign
-
     Raises
     ------
     ExcitationError

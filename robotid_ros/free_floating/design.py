@@ -426,10 +426,6 @@ def study_priors(
     progress : callable, optional
     **settings
         Of :func:`robotid_ros.free_floating.design_excitation`: start, limits, period, ...
-
-    Returns
-    -------
-    list of PriorCase
     """
     cases: list[PriorCase] = []
     total = len(criteria) * len(PRIORS)

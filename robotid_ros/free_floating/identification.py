@@ -187,10 +187,6 @@ def identify_target(
     forgetting : float
         Of the recursive estimator.
 
-    Returns
-    -------
-    TargetIdentification
-
     Raises
     ------
     DataError

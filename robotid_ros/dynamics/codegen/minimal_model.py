@@ -436,10 +436,6 @@ def minimal_model(
     **columns : bool
         Drive parameters beside the inertial ones: rotor_inertia, viscous, coulomb, offset.
 
-    Returns
-    -------
-    MinimalModel
-
     Raises
     ------
     ModelError
