@@ -49,13 +49,8 @@ def free_floating_report(
 ) -> Report:
     """Return the report of a target identification.
 
-    Parameters
-    ----------
-    result : TargetIdentification
-    truth : RigidBody, optional
-        The true last link merged with the target, where a simulation knows it.
-    measurement : FloatingMeasurement, optional
-        What it was identified from; then the motion of the base is shown too.
+    ``truth`` is the true last link merged with the target, where a simulation knows it. With the ``measurement`` it was
+    identified from, the motion of the base is shown too.
     """
     target, deviation = result.target, result.target_deviation
     share = 100.0 * float(deviation[0]) / abs(target.mass)
