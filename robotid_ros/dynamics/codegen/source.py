@@ -315,12 +315,7 @@ def c_source(code: GeneratedCode, prefix: str = '', header: str | None = None) -
 def c_header(code: GeneratedCode, prefix: str = '', name: str = 'inverse_dynamics.h') -> str:
     """Return the header file; see :meth:`MinimalModel.c_header`."""
     _check_prefix(prefix)
-    guard = 'ROBOTID_' + re.sub(r'[^A-Za-z0-9]', '_', f'{prefix}{name}').upper()
     lines = [
-        _title(code),
-        f'#ifndef {guard}',
-        f'#define {guard}',
-        '',
         *_about(code, prefix),
         '',
         '#ifdef __cplusplus',
@@ -334,21 +329,14 @@ def c_header(code: GeneratedCode, prefix: str = '', name: str = 'inverse_dynamic
         '#ifdef __cplusplus',
         '}',
         '#endif',
-        '',
-        f'#endif /* {guard} */',
     ]
-    return '\n'.join(lines) + '\n'
+    return _guarded(_title(code), f'{prefix}{name}', lines)
 
 
 def cpp_header(code: GeneratedCode, namespace: str, name: str = 'inverse_dynamics.hpp') -> str:
     """Return one header for C++11 and later; see :meth:`MinimalModel.cpp_header`."""
     _check_prefix(namespace or '-')
-    guard = 'ROBOTID_' + re.sub(r'[^A-Za-z0-9]', '_', f'{namespace}_{name}').upper()
     lines = [
-        _title(code).replace('C99', 'C++11, header only'),
-        f'#ifndef {guard}',
-        f'#define {guard}',
-        '',
         *_INCLUDES,
         '',
         *_about(code, ''),
@@ -369,8 +357,14 @@ def cpp_header(code: GeneratedCode, namespace: str, name: str = 'inverse_dynamic
             _comment(code, each),
             *_function(function, f'inline {_signature(code, each, function, "")}', each),
         ]
-    lines += ['', f'}}  /* namespace {namespace} */', '', f'#endif /* {guard} */']
-    return '\n'.join(lines) + '\n'
+    lines += ['', f'}}  /* namespace {namespace} */']
+    return _guarded(_title(code).replace('C99', 'C++11, header only'), f'{namespace}_{name}', lines)
+
+
+def _guarded(title: str, name: str, lines: list[str]) -> str:
+    """Return a header with a guard of its name around some lines."""
+    guard = 'ROBOTID_' + re.sub(r'[^A-Za-z0-9]', '_', name).upper()
+    return '\n'.join([title, f'#ifndef {guard}', f'#define {guard}', '', *lines, '', f'#endif /* {guard} */']) + '\n'
 
 
 def _about(code: GeneratedCode, prefix: str) -> list[str]:
