@@ -216,10 +216,10 @@ def test_frames_and_targets_are_placed_without_a_guess(seed: int, sets: int, tar
     points = MeasuredPoints(joint_names=table.joint_names, q=q, position=position, **labels)
     chain = chain_of_dh(table)
     problem = Problem.of(points, chain, joint_terms(chain, (), np.zeros(3))[0])
-    placement = place(problem, chain.nominal, rng=np.random.default_rng(0))
-    np.testing.assert_allclose(placement.targets, tools, atol=1e-3)
-    np.testing.assert_allclose(placement.frames[:, :3, :3], frames[:, :3, :3], atol=5e-3)
-    assert placement.error < 1e-3
+    error, placed, targets = place(problem, chain.nominal, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(targets, tools, atol=1e-3)
+    np.testing.assert_allclose(placed[:, :3, :3], frames[:, :3, :3], atol=5e-3)
+    assert error < 1e-3
 
 
 def test_pivoted_columns_span_the_rest_and_name_what_they_replace() -> None:

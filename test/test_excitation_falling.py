@@ -67,12 +67,12 @@ def test_the_excess_is_that_of_the_formula_and_its_gradient_that_of_differences(
     values = {'velocity': given[1], 'acceleration': given[2], 'effort': inverse_dynamics(MODEL, *given)}[quantity][:, 0]
     side = excess[np.arange(200), (values > 0.0).astype(int)]
     np.testing.assert_allclose(scale * side, beyond(given[0][:, 0], values, slope, offset, end), atol=1e-9)
-    weights, gradient, step = rng.normal(size=excess.shape), MotionGradient.zeros(given[0].shape), 1e-6
+    weights, gradient, step = rng.normal(size=excess.shape), MotionGradient(given[0].shape), 1e-6
     pullback(weights, gradient)
     if gradient.regressor is not None:  # its derivative is that of every torque limit
         np.testing.assert_allclose((gradient.regressor != 0.0).any(axis=(0, 2)), [True, False])
         return
-    for k, found in enumerate((gradient.q, gradient.dq, gradient.ddq)):
+    for k, found in enumerate(gradient.derivatives[:3]):
         moved = [value.copy() for value in given]
         moved[k][:, 0] += step
         change = ((constraint.evaluate(motion_of(*moved))[0] - excess) * weights).sum(axis=1) / step

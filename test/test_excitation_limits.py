@@ -134,21 +134,16 @@ def test_constraint_gradients_on_random_arms(seed):
         motion = random_motion(model, seed, observation)
         excess, pull_back = constraint.evaluate(motion)
         weights = rng.uniform(0.0, 1.0, excess.shape)
-        gradient = MotionGradient.zeros(motion.q.shape)
+        gradient = MotionGradient(motion.q.shape)
         pull_back(weights, gradient)
         observation.pull_back(motion, gradient)
         direction = rng.standard_normal((4, *motion.q.shape))
 
         def shifted(h, motion=motion, direction=direction, constraint=constraint, weights=weights):
-            parts = tuple(
-                part + h * d for part, d in zip((motion.q, motion.dq, motion.ddq, motion.dddq), direction, strict=True)
-            )
+            parts = tuple(part + h * d for part, d in zip(motion.derivatives, direction, strict=True))
             return np.sum(weights * constraint.evaluate(Motion(model, parts, observation.regressor))[0])
 
-        exact = sum(
-            np.sum(g * d)
-            for g, d in zip((gradient.q, gradient.dq, gradient.ddq, gradient.dddq), direction, strict=True)
-        )
+        exact = sum(np.sum(g * d) for g, d in zip(gradient.derivatives, direction, strict=True))
         assert exact == pytest.approx(derivative(shifted, 1e-4), rel=1e-6, abs=1e-6)
 
 

@@ -69,7 +69,7 @@ def test_condition_numbers_reach_what_is_promised(mission, designs):
 def _stacked(robot, measurement):
     from robotid_ros.free_floating.regression import target_regression
 
-    return target_regression(robot, measurement).A.reshape(-1, 10)
+    return target_regression(robot, measurement)[0].reshape(-1, 10)
 
 
 def test_no_design_beats_the_bound(designs):

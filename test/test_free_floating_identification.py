@@ -124,8 +124,8 @@ def test_residual_covariance_of_each_sensor_is_that_of_drawn_noise(drifting):
         predicted = np.einsum('nii->i', residual_covariance(robot, short, noise, MOMENTUM))
         drawn = np.zeros(6)
         for seed in range(150):
-            regression = target_regression(robot, short.with_noise(noise, np.random.default_rng(seed)), MOMENTUM)
-            drawn += np.sum((regression.A @ robot.body.unknowns - regression.Y) ** 2, axis=0) / 150
+            rows, right = target_regression(robot, short.with_noise(noise, np.random.default_rng(seed)), MOMENTUM)
+            drawn += np.sum((rows @ robot.body.unknowns - right) ** 2, axis=0) / 150
         reached = predicted > 0.0
         assert reached.any()
         assert drawn[reached] == pytest.approx(predicted[reached], rel=0.1)
@@ -148,12 +148,11 @@ def test_recursion_ends_where_the_batch_does(still):
     robot, measurement = still
     noisy = measurement.with_noise(SensorNoise(), np.random.default_rng(3))
     batch = identify_target(robot, noisy, estimator='ordinary')
-    history = batch.history
-    assert history.estimates[-1] == pytest.approx(batch.unknowns, rel=1e-9)
-    assert np.isnan(history.estimates[:2]).all()  # two samples determine nine unknowns at most
-    assert history.condition_si[-1] == pytest.approx(batch.condition_si, rel=1e-9)
+    assert batch.estimates[-1] == pytest.approx(batch.unknowns, rel=1e-9)
+    assert np.isnan(batch.estimates[:2]).all()  # two samples determine nine unknowns at most
+    assert batch.conditions[-1, 0] == pytest.approx(batch.condition_si, rel=1e-9)
     half = identify_target(robot, noisy.slice(0, 100), estimator='ordinary')
-    assert history.estimates[99] == pytest.approx(half.unknowns, rel=1e-6)
+    assert batch.estimates[99] == pytest.approx(half.unknowns, rel=1e-6)
     # with the right prior the weights of the recursion are those of the batch
     recursive = identify_target(robot, noisy, estimator='recursive')
     assert recursive.unknowns == pytest.approx(identify_target(robot, noisy).unknowns, rel=1e-4)
@@ -163,12 +162,12 @@ def test_the_recursion_is_the_weighted_problem():
     rng = np.random.default_rng(0)
     rows, right, forgetting = rng.normal(size=(8, 1, 3)), rng.normal(size=(8, 1)), 0.8
     weight = np.sqrt(forgetting ** np.arange(7, -1, -1))
-    history = convergence_history(np.arange(8.0), rows, right, weight[:, None, None])
+    estimates, _ = convergence_history(rows, right, weight[:, None, None])
     for k in range(3, 8):  # what comes later changes no earlier estimate
         root = np.sqrt(forgetting ** np.arange(k, -1, -1))
         expected = np.linalg.lstsq(root[:, None] * rows[: k + 1, 0], root * right[: k + 1, 0], rcond=None)[0]
-        assert history.estimates[k] == pytest.approx(expected, rel=1e-10)
-    assert np.isnan(history.estimates[:2]).all()
+        assert estimates[k] == pytest.approx(expected, rel=1e-10)
+    assert np.isnan(estimates[:2]).all()
 
 
 def test_forgetting_follows_a_target_that_changes(still):

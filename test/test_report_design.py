@@ -26,7 +26,8 @@ from robotid_ros.model.kinematics import link_transforms, tip_transforms
 trimesh = pytest.importorskip('trimesh', reason='the plot extra is not installed')
 pytest.importorskip('plotly', reason='the plot extra is not installed')
 
-from robotid_ros.report.design import arm_bodies, design_page, design_report, write_design_page  # noqa: E402
+from robotid_ros.report.content import Report  # noqa: E402
+from robotid_ros.report.design import arm_bodies, design_page, design_report, motion_of, write_design_page  # noqa: E402
 
 MOMENTS = (0.0, 2.0, 7.0)
 
@@ -62,15 +63,19 @@ def arm() -> RobotModel:
     return RobotModel.from_urdf(UR10E)
 
 
+def _report(arm: RobotModel, design: ExcitationDesign) -> Report:
+    return design_report(arm, design, motion_of(arm, design), *arm_bodies(arm))
+
+
 def test_a_calm_motion_is_green(arm: RobotModel) -> None:
-    verdict = design_report(arm, _design(arm)).verdict
+    verdict = _report(arm, _design(arm)).verdict
     assert verdict is not None
     assert (verdict.level, verdict.headline) == ('good', 'Good')
 
 
 def test_a_badly_conditioned_motion_is_red(arm: RobotModel) -> None:
-    assert design_report(arm, _design(arm, condition=120.0)).verdict.level == 'caution'
-    verdict = design_report(arm, _design(arm, condition=260.0)).verdict
+    assert _report(arm, _design(arm, condition=120.0)).verdict.level == 'caution'
+    verdict = _report(arm, _design(arm, condition=260.0)).verdict
     assert verdict.level == 'bad'
     assert 'column-scaled condition number is 260' in verdict.reasons[0]
 
@@ -79,13 +84,13 @@ def test_violent_and_low_motions_are_red(arm: RobotModel) -> None:
     design = _design(arm)
     violent = replace(design.trajectory, a=40.0 * design.trajectory.a, base_frequency=2.0)
     limits = replace(design.limits, velocity=np.full(6, np.inf), acceleration=np.full(6, np.inf))
-    verdict = design_report(arm, replace(design, trajectory=violent, limits=limits)).verdict
+    verdict = _report(arm, replace(design, trajectory=violent, limits=limits)).verdict
     fastest = np.abs(violent.evaluate(violent.sample_times(1000.0))[2]).max()
     assert verdict.level == 'bad'
     assert any(f'up to {fastest:.3g} rad/s²' in reason for reason in verdict.reasons)
     assert any('no acceleration limit' in reason for reason in verdict.reasons)
     low = replace(design.trajectory, offset=np.array([0.0, 0.7, 0.0, 0.0, 0.0, 0.0]))
-    verdict = design_report(arm, replace(design, trajectory=low)).verdict
+    verdict = _report(arm, replace(design, trajectory=low)).verdict
     assert any('below its base' in reason for reason in verdict.reasons)
     deepest = -tip_transforms(arm, low.position(low.sample_times(100.0)))[:, 2, 3].min()
     found = float(next(reason for reason in verdict.reasons if 'below' in reason).split(' m below')[0].split()[-1])
@@ -100,7 +105,7 @@ def test_the_closest_approach_is_that_of_a_cosine(arm: RobotModel) -> None:
     moving = FourierTrajectory(a=a, b=np.zeros((6, 1)), offset=design.trajectory.offset, base_frequency=0.1)
     position = moving.position(np.linspace(0.0, 10.0, 2001))[:, 1]
     velocity = np.gradient(position, 0.005)
-    report = design_report(arm, replace(design, trajectory=moving))
+    report = _report(arm, replace(design, trajectory=moving))
     table = report.sections[0].items[0]
     cells = dict(zip([column.name for column in table.columns], table.rows[1], strict=True))
     share = 100.0 * np.abs(velocity).max() / design.limits.velocity[1]
@@ -109,7 +114,7 @@ def test_the_closest_approach_is_that_of_a_cosine(arm: RobotModel) -> None:
         0.005 * np.abs(velocity).argmax() % 5.0, abs=0.1
     )
     broken = replace(design.limits, velocity=np.full(6, 0.9 * np.abs(velocity).max()))
-    verdict = design_report(arm, replace(design, trajectory=moving, limits=broken)).verdict
+    verdict = _report(arm, replace(design, trajectory=moving, limits=broken)).verdict
     assert any('velocity of shoulder_lift_joint breaks its limit: 111.1 %' in reason for reason in verdict.reasons)
 
 

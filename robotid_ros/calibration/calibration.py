@@ -64,22 +64,22 @@ def placed_start(
             tools[k, :3, 3] = frozen_array(value, f"target '{name}'", (3,), CalibrationError)
     frames = np.tile(np.eye(4), (len(problem.set_names), 1, 1))
     nominal = problem.chain.nominal
-    placement = place(
+    error, frames, points = place(
         problem,
         nominal,
         frames=frames if config.frame == 'known' else None,
         targets=tools[:, :3, 3] if config.tool == 'known' else None,
         rng=rng,
     )
-    warning = check_nominal_fit(problem, error=placement.error, known_frame=config.frame == 'known')
-    tools[:, :3, 3] = placement.targets
+    warning = check_nominal_fit(problem, error=error, known_frame=config.frame == 'known')
+    tools[:, :3, 3] = points
     turned = problem.rotation is not None and config.tool in ('auto', 'pose')
     if turned:
-        tools[:, :3, :3] = mean_tool_rotations(problem, placement.frames, nominal)
+        tools[:, :3, :3] = mean_tool_rotations(problem, frames, nominal)
     unknown = [] if config.frame == 'known' else list(range(6))
     unknown += [] if config.tool == 'known' else [6, 7, 8]
     unknown += [9, 10, 11] if turned else []
-    state = State(frames=placement.frames, tools=tools, geometry=np.array(nominal), coefficients=np.zeros(0))
+    state = State(frames=frames, tools=tools, geometry=np.array(nominal), coefficients=np.zeros(0))
     return state, np.array(unknown, dtype=np.int64), warning
 
 
@@ -114,10 +114,6 @@ def calibrate(
         Known targets by name [m], for ``tool='known'`` (the tip's origin by default), or the known
         orientation for ``tool='position'``.
     progress : callable, optional
-
-    Returns
-    -------
-    CalibrationResult
 
     Raises
     ------

@@ -17,7 +17,7 @@ is linear in (M, c', t). Left free, M shows mistakes: its singular values are th
 two length units and a negative determinant is a mirrored frame.
 """
 
-from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
@@ -31,20 +31,6 @@ _COARSE = 100  # measurements of every set and target by which starts are compar
 _POLISH_STEPS = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """Frames and targets that fit the nominal geometry."""
-
-    frames: Array  # shape (S, 4, 4): robot base in each measurement frame
-    targets: Array  # shape (K, 3): in the tip frame [m]
-    distance: Array  # shape (N,): residual distance of each measurement [m]
-
-    @property
-    def error(self) -> float:
-        """Median distance [m], which outliers hardly change."""
-        return float(np.median(self.distance))
-
-
 def place(
     problem: Problem,
     geometry: Array,
@@ -53,8 +39,11 @@ def place(
     targets: Array | None = None,
     subsets: int = 60,
     rng: np.random.Generator | None = None,
-) -> Placement:
+) -> tuple[float, Array, Array]:
     """Find frames and targets without any guess.
+
+    Returns the median distance that they leave [m], which outliers hardly change, the robot base in each measurement
+    frame, shape (S, 4, 4), and the targets in the tip frame, shape (K, 3) [m].
 
     The linear solution over all measurements and Kabsch's with targets at the tip, and, where
     there are outliers, linear solutions over random small subsets without them, are
@@ -72,12 +61,13 @@ def place(
     if frames is None and targets is None:
         starts.append(solver.linear_targets(np.arange(len(problem))))
     coarse = [draft.polish(start, steps=2) for start in starts]
-    best = min(coarse, key=lambda placement: placement.error)
-    if frames is None and targets is None and best.distance.max() > _OUTLYING * best.error:
+    error, _, _, largest = min(coarse, key=itemgetter(0))
+    if frames is None and targets is None and largest > _OUTLYING * error:
         for _ in range(subsets):
             coarse.append(draft.polish(solver.linear_targets(_stratified(problem, rng, _SUBSET_SIZE)), steps=2))
-    coarse.sort(key=lambda placement: placement.error)
-    return min((solver.polish(best.targets, _POLISH_STEPS) for best in coarse[:3]), key=lambda p: p.error)
+    coarse.sort(key=itemgetter(0))
+    fine = [solver.polish(found, _POLISH_STEPS) for _, _, found, _ in coarse[:3]]
+    return min(fine, key=itemgetter(0))[:3]
 
 
 def _stratified(problem: Problem, rng: np.random.Generator, size: int) -> IntArray:
@@ -112,8 +102,11 @@ class _Alternation:
         solution = np.linalg.lstsq(matrix.reshape(3 * len(rows), -1), self.tip_position[rows].ravel(), rcond=1e-9)[0]
         return np.asarray(solution[12 * sets :].reshape(points, 3))
 
-    def polish(self, targets: Array, steps: int) -> Placement:
-        """Alternate between frames for given targets and targets for given frames, robustly."""
+    def polish(self, targets: Array, steps: int) -> tuple[float, Array, Array, float]:
+        """Alternate between frames for given targets and targets for given frames, robustly.
+
+        Returns the median distance [m], frames, targets, and the largest distance.
+        """
         weights = np.ones(len(self.position))
         for step in range(steps + 1):
             base = self.tip_position + np.einsum('nij,nj->ni', self.tip_rotation, targets[self.point_index])
@@ -127,7 +120,7 @@ class _Alternation:
             weights = 1.0 / (1.0 + np.square(distance / scale))
             if self.targets is None:
                 targets = targets + self._target_steps(rotation @ self.tip_rotation, left, weights)
-        return Placement(frames=frames, targets=targets, distance=distance)
+        return float(np.median(distance)), frames, targets, float(distance.max())
 
     def _kabsch(self, base: Array, weights: Array) -> Array:
         """Return the frame of every set that takes the base points to the measured ones."""

@@ -168,15 +168,11 @@ class Problem:
         return self.linearise(state)[0]
 
     def linearise(self, state: State) -> tuple[Array, Array]:
-        """Return measured minus predicted, and the derivative of the predicted.
+        """Return measured minus predicted, shape (N, 3 or 6), and the derivative of the predicted by all parameters.
 
-        Orientation rows are rotation vectors in the measurement frame, log(R_measured R^T).
-
-        Returns
-        -------
-        residual : ndarray, shape (N, 3 or 6)
-            [m, rad], unscaled; zero for orientations that were not measured.
-        jacobian : ndarray, shape (N, 3 or 6, number of parameters)
+        Residuals are unscaled [m, rad], and zero for orientations that were not measured. Orientation rows are rotation
+        vectors in the measurement frame, log(R_measured R^T). The derivative has the shape (N, 3 or 6, number of
+        parameters).
         """
         frames = state.frames[self.set_index]
         shift = self.terms.offsets(self.basis, state.coefficients)
@@ -199,22 +195,16 @@ class Problem:
         for k in range(3):
             jacobian[rows, :3, tool_block.start + 6 * self.point_index + k] = pose.rotation[:, :, k]
 
-        rotates = self.chain.rotates
-        block = jacobian[:, :, geometry_block]
-        block[:, :3] = np.where(rotates, _moment(pose.axes, predicted, pose.origins), pose.axes)
-        joints = [term.joint for term in self.terms.terms]
-        slides = self.chain.prismatic[joints] if joints else np.zeros(0, dtype=bool)
-        axes, origins = pose.joint_axes[:, :, joints], pose.joint_origins[:, :, joints]
-        basis = self.basis[:, None, :]
-        jacobian[:, :3, term_block] = basis * np.where(slides, axes, _moment(axes, predicted, origins))
+        columns, count = self.chain.jacobian(pose, predicted)[:, : self.width], len(self.chain.names)
+        jacobian[:, :, geometry_block] = columns[:, :, :count]
+        of_terms = columns[:, :, [count + term.joint for term in self.terms.terms]]
+        jacobian[:, :, term_block] = self.basis[:, None, :] * of_terms
         if self.width == 6 and self.rotation is not None:
             rotation = pose.rotation @ tools[:, :3, :3]
             relative = self.rotation @ np.swapaxes(rotation, 1, 2)
             residual[:, 3:] = vector_of_rotation(relative) * self.oriented[:, None]
             for k in range(3):
                 jacobian[rows, 3:, tool_block.start + 6 * self.point_index + 3 + k] = rotation[:, :, k]
-            block[:, 3:] = np.where(rotates, pose.axes, 0.0)
-            jacobian[:, 3:, term_block] = basis * np.where(slides, 0.0, axes)
         return residual, jacobian
 
     def moved(self, state: State, step: Array) -> State:
@@ -238,15 +228,6 @@ class Problem:
 def labelled(kind: str, label: str) -> str:
     """Return ``frame[A]``, or ``frame`` for the set without a label."""
     return f'{kind}[{label}]' if label else kind
-
-
-def _moment(axes: Array, point: Array, origins: Array) -> Array:
-    """Return u x (p - o) for arrays (N, 3, k), (N, 3), (N, 3, k)."""
-    arm = point[:, :, None] - origins
-    result = np.empty_like(arm)
-    for a, b, c in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        result[:, a] = axes[:, b] * arm[:, c] - axes[:, c] * arm[:, b]
-    return result
 
 
 _POSES_PER_LABEL = 20

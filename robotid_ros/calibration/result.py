@@ -56,15 +56,6 @@ class ParameterEstimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlier:
-    """A measurement that got less than half its weight."""
-
-    index: int  # 0-based row among the measurements
-    distance: float  # from the prediction of the calibrated arm [m]
-    weight: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationResult:
     """A calibrated arm.
 
@@ -152,13 +143,13 @@ class CalibrationResult:
         return None if good.all() else accuracy(residual[good], self.problem.oriented[good])
 
     @property
-    def outliers(self) -> tuple[Outlier, ...]:
-        """Measurements that got less than half their weight."""
-        distance, weights = np.linalg.norm(self.fit.residual[:, :3], axis=1), self.fit.weights
-        return tuple(
-            Outlier(index=int(k), distance=float(distance[k]), weight=float(weights[k]))
-            for k in np.flatnonzero(~self.fit.inlying)
-        )
+    def outliers(self) -> tuple[tuple[int, float, float], ...]:
+        """Of each measurement that got less than half its weight: row from 0, distance from the prediction [m], weight.
+
+        The prediction is that of the calibrated arm.
+        """
+        rows, distance = np.flatnonzero(~self.fit.inlying), np.linalg.norm(self.fit.residual[:, :3], axis=1)
+        return tuple(zip(rows.tolist(), distance[rows].tolist(), self.fit.weights[rows].tolist(), strict=True))
 
     @property
     def identifiable(self) -> int:
@@ -262,9 +253,7 @@ class CalibrationResult:
             'fixed': [{'name': p.name, 'value': p.value, 'reason': p.reason} for p in self.parameters if p.reason],
             'frames': {name or 'default': _pose_dict(frame) for name, frame in self.frames.items()},
             'tools': {name or 'default': _pose_dict(tool) for name, tool in self.tools.items()},
-            'outliers': [
-                {'measurement': o.index + 1, 'distance': o.distance, 'weight': o.weight} for o in self.outliers
-            ],
+            'outliers': [{'measurement': k + 1, 'distance': far, 'weight': left} for k, far, left in self.outliers],
         }
 
     def to_yaml(self, files: Sequence[Path], settings: Mapping[str, Any]) -> str:
@@ -336,10 +325,7 @@ def write_result(
 def calibrated_urdf(result: CalibrationResult) -> str:
     """Return the input URDF with the origins of the calibrated joints changed, and nothing else.
 
-    Raises
-    ------
-    CalibrationError
-        If the arm did not come from a URDF.
+    Raises a CalibrationError if the arm did not come from a URDF.
     """
     robot = result.robot
     if not isinstance(robot, RobotModel) or robot.source is None:
@@ -452,8 +438,4 @@ def _error(result: CalibrationResult, q: Array, poses: Array, tool: Array) -> tu
     error = np.empty((len(q), 6))
     error[:, :3] = poses[:, :3, 3] - position
     error[:, 3:] = vector_of_rotation(poses[:, :3, :3] @ np.swapaxes(pose.rotation @ tool[:3, :3], 1, 2))
-    jacobian = np.zeros((len(q), 6, chain.n))
-    turning = np.cross(pose.joint_axes, position[:, :, None] - pose.joint_origins, axis=1)
-    jacobian[:, :3] = np.where(chain.prismatic, pose.joint_axes, turning)
-    jacobian[:, 3:] = np.where(chain.prismatic, 0.0, pose.joint_axes)
-    return error, jacobian @ chain.coupling
+    return error, chain.jacobian(pose, position)[:, :, -chain.n :] @ chain.coupling

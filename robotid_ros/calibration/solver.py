@@ -403,10 +403,7 @@ class Estimator:
 
     def geometric(self, problem: Problem, nominal: Fit) -> Fit:
         """Fit geometry, frames and targets."""
-        return self._fit(problem, nominal.state, self.free)
-
-    def _fit(self, problem: Problem, start: State, free: IntArray) -> Fit:
-        return fit(problem, start, free, loss=self.config.loss, prior=self.config.prior)
+        return fit(problem, nominal.state, self.free, loss=self.config.loss, prior=self.config.prior)
 
     def least_norm(self, problem: Problem, nominal: Fit) -> Fit:
         """Return the geometry nearest to the nominal one of all that explain too few measurements."""
@@ -446,4 +443,4 @@ class Estimator:
         free, _ = independent_columns(
             jacobian.reshape(-1, jacobian.shape[2]), [self.free, np.arange(terms.start, terms.stop)], smallest=0.0
         )
-        return extended, self._fit(extended, start, free)
+        return extended, fit(extended, start, free, loss=self.config.loss, prior=self.config.prior)

@@ -106,7 +106,7 @@ def _spread(chain: KinematicChain, q: Array) -> float:
 
 def _misfit(measured: Problem) -> tuple[float, float]:
     """Return the median distance of the best fit over the spread of the poses, and the distance [m]."""
-    error = place(measured, measured.chain.nominal, subsets=8).error
+    error, _, _ = place(measured, measured.chain.nominal, subsets=8)
     return error / max(_spread(measured.chain, measured.q), 1e-9), error
 
 
@@ -343,9 +343,8 @@ def _completed(problem: Problem, known: State, unknown: IntArray) -> tuple[State
     if rows.any() and (unknown < 6).any():
         part = problem.subset(rows)
         part = replace(part, set_index=np.unique(part.set_index, return_inverse=True)[1].ravel())
-        frames[new_sets] = place(
-            part, known.geometry, targets=tools[:, :3, 3] if len(new_targets) == 0 else None
-        ).frames
+        targets = tools[:, :3, 3] if len(new_targets) == 0 else None
+        _, frames[new_sets], _ = place(part, known.geometry, targets=targets)
     state = State(frames=frames, tools=tools, geometry=known.geometry, coefficients=known.coefficients)
     if problem.rotation is not None:
         tools[new_targets, :3, :3] = mean_tool_rotations(problem, frames, known.geometry)[new_targets]

@@ -199,7 +199,7 @@ def _summary(result: CalibrationResult) -> str:
             f'joint terms that lower the cross-validated error: {", ".join(term.name for term in result.terms.terms)}'
         )
     if result.outliers:
-        lines.append(f'outliers: measurements {listed([str(each.index + 1) for each in result.outliers], 20)}')
+        lines.append(f'outliers: measurements {listed([str(k + 1) for k, _, _ in result.outliers], 20)}')
     if result.held_out is not None and result.held_out.fitted:
         lines.append(f'fitted to the held-out measurements themselves: {", ".join(result.held_out.fitted)}')
     if result.averaged:

@@ -196,10 +196,6 @@ def base_parameters(model: RobotModel, *, tolerance: float = 1e-9, **columns: bo
     **columns : bool
         Drive parameters beside the inertial ones: rotor_inertia, viscous, coulomb, offset.
 
-    Returns
-    -------
-    BaseParameters
-
     Raises
     ------
     ModelError

@@ -119,9 +119,7 @@ def moving(part: Part, dq: Array, ddq: Array) -> tuple[Array, Array]:
 def sample_motion(model: RobotModel, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """Return random positions over a whole turn (1 m for prismatic joints), velocities and accelerations.
 
-    Returns
-    -------
-    q, dq, ddq : ndarray, shape (count, n)
+    Each has the shape (count, n).
     """
     span = np.where([kind == 'revolute' for kind in model.joint_types], np.pi, 1.0)
     q = rng.uniform(-span, span, (count, model.n))

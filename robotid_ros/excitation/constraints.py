@@ -130,20 +130,20 @@ class JointRanges:
 
     def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
         """Return the normalised excesses, shape (N, m), and their pull-back; see :class:`Constraint`."""
-        derivatives = (motion.q, motion.dq, motion.ddq, motion.dddq)
         values = np.empty((len(motion), len(self.bounds)))
-        for order, derivative in enumerate(derivatives):
+        for order, derivative in enumerate(motion.derivatives):
             chosen = self._order == order
             values[:, chosen] = derivative[:, self._joint[chosen]]
         factor = self._sign / self._scale
 
         def pullback(weights: Array, gradient: MotionGradient) -> None:
-            scaled = weights * factor
-            for order, part in enumerate((gradient.q, gradient.dq, gradient.ddq, gradient.dddq)):
-                for k in np.flatnonzero(self._order == order):
-                    part[:, self._joint[k]] += scaled[:, k]
+            for order, j, scaled in zip(self._order, self._joint, (weights * factor).T, strict=True):
+                gradient.derivatives[order, :, j] += scaled
 
         return factor * (values - self._bound), pullback
+
+
+_FALLING = {'velocity': 1, 'acceleration': 2, 'effort': None}  # derivative of the position, for a torque none
 
 
 class FallingLimits:
@@ -178,10 +178,8 @@ class FallingLimits:
 
     def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
         """Return the normalised excesses, shape (N, m), and their pull-back; see :class:`Constraint`."""
-        if self._quantity == 'effort':
-            values = motion.regressor @ self._prior
-        else:
-            values = motion.dq if self._quantity == 'velocity' else motion.ddq
+        order = _FALLING[self._quantity]
+        values = motion.regressor @ self._prior if order is None else motion.derivatives[order]
         excess = np.empty((len(motion), len(self._rows)))
         slopes = np.empty_like(excess)
         for k, (j, sign, slope, offset, end) in enumerate(self._rows):
@@ -195,13 +193,11 @@ class FallingLimits:
             for k, (j, sign, *_) in enumerate(self._rows):
                 scaled = sign * weights[:, k] / self._scale[j]
                 forces[:, j] += scaled
-                gradient.q[:, j] += scaled * slopes[:, k]
-            if self._quantity == 'velocity':
-                gradient.dq[:] += forces
-            elif self._quantity == 'acceleration':
-                gradient.ddq[:] += forces
-            else:
+                gradient.derivatives[0, :, j] += scaled * slopes[:, k]
+            if order is None:
                 gradient.add_regressor(forces[:, :, None] * self._prior)
+            else:
+                gradient.derivatives[order] += forces
 
         return excess, pullback
 

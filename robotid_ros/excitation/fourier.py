@@ -216,16 +216,10 @@ def series_extremes(cosine: Array, sine: Array) -> tuple[Array, Array]:
     grid = np.arange(8 * harmonics) * (2.0 * np.pi / (8 * harmonics))
     candidates = np.zeros((count, 10 * harmonics))
     candidates[:, : len(grid)] = grid
-    # The companion matrices of one degree go together; a series without its highest harmonic has a smaller one.
-    whole = terms[:, -1] != 0.0
-    polynomial = np.concatenate([terms[:, ::-1], np.zeros((count, 1)), np.conj(terms)], axis=1)
-    companion = np.zeros((int(whole.sum()), 2 * harmonics, 2 * harmonics), dtype=complex)
-    companion[:, np.arange(1, 2 * harmonics), np.arange(2 * harmonics - 1)] = 1.0
-    companion[:, 0] = -polynomial[whole, 1:] / polynomial[whole, :1]
-    candidates[whole, len(grid) :] = np.mod(np.angle(np.linalg.eigvals(companion)), 2.0 * np.pi)
-    for k in np.flatnonzero(~whole):
-        roots = np.mod(np.angle(np.roots(polynomial[k])), 2.0 * np.pi)
-        candidates[k, len(grid) : len(grid) + len(roots)] = roots
+    polynomials = np.concatenate([terms[:, ::-1], np.zeros((count, 1)), np.conj(terms)], axis=1)
+    for own, polynomial in zip(candidates, polynomials, strict=True):
+        roots = np.mod(np.angle(np.roots(polynomial)), 2.0 * np.pi)
+        own[len(grid) : len(grid) + len(roots)] = roots  # fewer where the highest harmonic is zero
     angles = candidates[:, :, None] * order
     values = (np.cos(angles) @ cosine[:, :, None] + np.sin(angles) @ sine[:, :, None])[:, :, 0]
     places = np.stack([np.argmin(values, axis=1), np.argmax(values, axis=1)], axis=1)

@@ -115,24 +115,12 @@ def friction_sweep(
 ) -> FrictionSweep:
     """Return strokes of every joint at geometrically spaced speeds, both ways, within the limits.
 
-    Each joint uses the larger of its two sides of the start, as far as the constraints leave it open.
+    Each joint uses the larger of its two sides of the start, as far as the constraints leave it open: those of
+    positions, such as ground, walls, the arm itself. Position, velocity, acceleration and jerk limits are kept.
+    ``start``, shape (n,), is the pose of the resting joints, and the start of each stroke [rad or m], see
+    :func:`sweep_start`; the middle of the position ranges by default.
 
-    Parameters
-    ----------
-    model : RobotModel
-    limits : JointLimits
-        Position, velocity, acceleration and jerk limits are kept.
-    config : FrictionSweepConfig, optional
-    start : ndarray, shape (n,), optional
-        Pose of the resting joints, and start of each stroke [rad or m]; the middle of the position ranges by
-        default; see :func:`sweep_start`.
-    constraints : sequence of Constraint
-        Of positions: ground, walls, the arm itself.
-
-    Raises
-    ------
-    ExcitationError
-        If the start lies outside the limits, or a joint has no room for the slowest stroke.
+    Raises an ExcitationError if the start lies outside the limits, or a joint has no room for the slowest stroke.
     """
     config = FrictionSweepConfig() if config is None else config
     low, high = _ranges(limits)

@@ -10,7 +10,7 @@
 """Sampled joint motion, the base regressor along it, and back-propagation of gradients to it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -30,11 +30,7 @@ RegressorOfMotion: TypeAlias = Callable[['Motion'], Array]  # returns shape (N, 
 class Motion:
     """Joint motion at N instants, with the link poses and the regressor computed when first asked for.
 
-    Attributes
-    ----------
-    model : RobotModel
-    q, dq, ddq, dddq : ndarray, shape (N, n)
-        [rad, rad/s, rad/s^2, rad/s^3, or m, ...]
+    The derivatives q, dq, ddq and dddq have the shape (N, n) [rad, rad/s, rad/s^2, rad/s^3, or m, ...].
     """
 
     def __init__(
@@ -44,7 +40,8 @@ class Motion:
         regressor_of: RegressorOfMotion | None = None,
     ) -> None:
         self.model = model
-        self.q, self.dq, self.ddq, self.dddq = derivatives
+        self.derivatives = derivatives
+        self.q, self.dq, self.ddq, _ = derivatives
         self._regressor_of = regressor_of
 
     def __len__(self) -> int:
@@ -75,28 +72,17 @@ class Motion:
         return self._regressor_of(self)
 
 
-@dataclass(slots=True, kw_only=True)
 class MotionGradient:
-    """Derivative of a scalar with respect to a sampled motion, summed up term by term.
+    """Derivative of a scalar with respect to N samples of the motion of n joints, summed up term by term from zero.
 
-    Attributes
-    ----------
-    q, dq, ddq, dddq : ndarray, shape (N, n)
-        With respect to position, velocity, acceleration and jerk.
-    regressor : ndarray, shape (N, n, b), or None
-        With respect to the regressor's entries, still to be carried through its derivative.
+    ``derivatives``, shape (4, N, n), are those with respect to position, velocity, acceleration and jerk;
+    ``regressor``, shape (N, n, b), or None, that with respect to the regressor's entries, still to be carried through
+    its derivative.
     """
 
-    q: Array
-    dq: Array
-    ddq: Array
-    dddq: Array
-    regressor: Array | None = field(default=None)
-
-    @classmethod
-    def zeros(cls, shape: tuple[int, int]) -> 'MotionGradient':
-        """Return a zero gradient for N samples of n joints."""
-        return cls(q=np.zeros(shape), dq=np.zeros(shape), ddq=np.zeros(shape), dddq=np.zeros(shape))
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.derivatives = np.zeros((4, *shape))
+        self.regressor: Array | None = None
 
     def add_regressor(self, weights: Array) -> None:
         """Add a term with respect to the regressor's entries, shape (N, n, b)."""
@@ -110,13 +96,13 @@ class MotionGradient:
         """
         if link < 0:
             return
-        chain = np.zeros_like(self.q)
+        chain = np.zeros_like(motion.q)
         for i in range(link + 1):
             axis = motion.joint_axes[:, i]
             if motion.model.joint_types[i] == 'revolute':
                 axis = np.cross(axis, points - motion.poses[:, i, :3, 3])
             chain[:, i] = np.einsum('ni,ni->n', axis, force)
-        self.q += chain @ motion.model.coupling
+        self.derivatives[0] += chain @ motion.model.coupling
 
 
 class FourierGrid:
@@ -135,8 +121,8 @@ class FourierGrid:
 
     def pull_back(self, gradient: MotionGradient) -> Array:
         """Return the derivative with respect to the coefficients, shape (n, 2 L + 1)."""
-        parts = (gradient.q, gradient.dq, gradient.ddq, gradient.dddq)
-        return np.asarray(np.sum([part.T @ basis for part, basis in zip(parts, self._bases, strict=True)], axis=0))
+        parts = zip(gradient.derivatives, self._bases, strict=True)
+        return np.asarray(np.sum([part.T @ basis for part, basis in parts], axis=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,11 +160,8 @@ class Observation:
             if self.coulomb[j] >= 0 and self.smoothing[j] > 0.0:
                 column = self.coulomb[j]
                 slope = (1.0 - motion.regressor[:, j, column] ** 2) / self.smoothing[j]
-                gradient.dq[:, j] += weights[:, j, column] * slope
-        parts = self.base.regressor_vjp(motion.q, motion.dq, motion.ddq, weights)
-        gradient.q += parts[0]
-        gradient.dq += parts[1]
-        gradient.ddq += parts[2]
+                gradient.derivatives[1, :, j] += weights[:, j, column] * slope
+        gradient.derivatives[:3] += self.base.regressor_vjp(motion.q, motion.dq, motion.ddq, weights)
 
 
 def observation_of(model: RobotModel, config: ExcitationConfig, smoothing: float = 0.02) -> Observation:

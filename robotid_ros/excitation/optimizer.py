@@ -169,8 +169,7 @@ class ExcitationProblem:
         """
         rows = self.coefficients(variables)
         coarse, fine = self._coarse.motion(rows, self.observation.regressor), self._fine.motion(rows)
-        coarse_gradient = MotionGradient.zeros(coarse.q.shape)
-        fine_gradient = MotionGradient.zeros(fine.q.shape)
+        coarse_gradient, fine_gradient = MotionGradient(coarse.q.shape), MotionGradient(fine.q.shape)
         noise = self.observation.noise
         information = information_matrix(coarse.regressor, noise)
         value, slope = criterion_gradient(information, self.config.criterion, sharpness)
@@ -422,10 +421,6 @@ def optimize_excitation(
     cancelled : callable, optional
         Asked after every start of every round; True ends the optimisation with the best trajectory until then. So
         does a KeyboardInterrupt.
-
-    Returns
-    -------
-    ExcitationDesign
 
     Raises
     ------

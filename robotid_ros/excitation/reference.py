@@ -123,20 +123,24 @@ def smooth_step(s: Array) -> tuple[Array, Array, Array]:
     return integral, s**3 * (10.0 + s * (6.0 * s - 15.0)), 30.0 * s**2 * (1.0 - s) ** 2
 
 
-def _through(reference: Reference, clock: Array, rate: Array, change: Array) -> tuple[Array, Array, Array]:
-    """Return the motion q(phi(t)) of a reference with another clock, by the chain rule."""
-    position, velocity, acceleration = reference.evaluate(clock)
-    rate, change = rate[:, None], change[:, None]
+def _eased(
+    reference: Reference, t: ArrayLike, duration: float, at: float, first: float, last: float
+) -> tuple[Array, Array, Array]:
+    """Return the motion q(phi(t)) of a reference whose clock goes from one rate to another, by the chain rule.
+
+    phi = at [s] at the beginning, and phi' = first + (last - first) (10 s^3 - 15 s^4 + 6 s^5),   s = t / duration
+    """
+    s = np.atleast_1d(np.asarray(t, dtype=np.float64)) / duration
+    integral, value, slope = smooth_step(s)
+    clock = at + duration * (first * s + (last - first) * integral)
+    position, velocity, acceleration = reference.evaluate(np.minimum(clock, reference.duration))
+    rate, change = (first + (last - first) * value)[:, None], ((last - first) / duration * slope)[:, None]
     return position, velocity * rate, acceleration * rate**2 + velocity * change
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlowedDown:
-    """A reference brought to rest along its path.
-
-    Its clock phi runs at full rate and slows to zero smoothly within ``duration``:
-    phi' = 1 - (10 s^3 - 15 s^4 + 6 s^5), so that it advances by duration/2.
-    """
+    """A reference brought to rest along its path: its clock slows to zero smoothly, and advances by duration/2."""
 
     reference: Reference
     at: float  # time in the reference at which the slowing begins [s]
@@ -144,10 +148,7 @@ class SlowedDown:
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration; see :class:`Reference`."""
-        s = np.atleast_1d(np.asarray(t, dtype=np.float64)) / self.duration
-        integral, value, slope = smooth_step(s)
-        clock = np.minimum(self.at + self.duration * (s - integral), self.reference.duration)
-        return _through(self.reference, clock, 1.0 - value, -slope / self.duration)
+        return _eased(self.reference, t, self.duration, self.at, 1.0, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,10 +160,7 @@ class SpedUp:
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration; see :class:`Reference`."""
-        s = np.atleast_1d(np.asarray(t, dtype=np.float64)) / self.duration
-        integral, value, slope = smooth_step(s)
-        clock = self.duration * (integral - 0.5)
-        return _through(self.reference, clock, value, slope / self.duration)
+        return _eased(self.reference, t, self.duration, -0.5 * self.duration, 0.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -191,6 +191,10 @@ def _capsule(entry: Any, keys: Sequence[str], path: str | Path) -> Capsule:
     return Capsule(frame=str(link), start=start, end=end, radius=size)
 
 
+def _space_bound(quantity: str, subject: str, bound: float, sign: float) -> Bound:
+    return Bound(quantity=quantity, subject=subject, unit='m', bound=bound, sign=sign, scale=WORKSPACE_SCALE)
+
+
 class PointBox:
     """Keeps points fixed to links inside boxes in the base frame.
 
@@ -207,16 +211,7 @@ class PointBox:
             for axis in range(3):
                 for sign, wall in ((-1.0, lower[axis]), (1.0, upper[axis])):
                     if np.isfinite(wall):
-                        bounds.append(
-                            Bound(
-                                quantity='xyz'[axis],
-                                subject=name,
-                                unit='m',
-                                bound=float(wall),
-                                sign=sign,
-                                scale=WORKSPACE_SCALE,
-                            )
-                        )
+                        bounds.append(_space_bound('xyz'[axis], name, float(wall), sign))
                         self._columns.append((len(self._points) - 1, axis))
         self.bounds = tuple(bounds)
 
@@ -248,13 +243,8 @@ class Clearance:
         radii = [[self._capsules[i].radius for i in pair] for pair in self._pairs]
         self._needed = distance + np.reshape(radii, (-1, 2)).sum(axis=1)
         self.bounds = tuple(
-            Bound(
-                quantity='clearance',
-                subject=f"'{self._capsules[i].frame}' from '{self._capsules[j].frame}'",
-                unit='m',
-                bound=distance,
-                sign=-1.0,
-                scale=WORKSPACE_SCALE,
+            _space_bound(
+                'clearance', f"'{self._capsules[i].frame}' from '{self._capsules[j].frame}'", distance, sign=-1.0
             )
             for i, j in self._pairs
         )

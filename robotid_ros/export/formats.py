@@ -99,28 +99,14 @@ def export(
     servo: Servo | None = None,
     force: bool = False,
 ) -> Exported:
-    """Write an identified arm in a format.
+    """Write an identified arm in a format, one of FORMATS, into a folder, made if need be.
 
-    Parameters
-    ----------
-    model : RobotModel
-        The arm as it was described for the identification.
-    result : IdentificationResult
-    to : str
-        One of FORMATS.
-    folder : str or Path
-        Made if need be.
-    mjcf : str or Path, optional
-        For ``'mjcf'``: a file to put the numbers into, with everything else kept.
-    servo : Servo, optional
-        For ``'usd'``, and ``'mjcf'`` without such a file: see :func:`robotid_ros.export.mjcf.mjcf_of`.
-    force : bool
-        Whether to export a result that is marked as not usable.
+    The model is the arm as it was described for the identification. ``mjcf``, for ``'mjcf'``: a file to put the numbers
+    into, with everything else kept. ``servo``, for ``'usd'``, and ``'mjcf'`` without such a file: see
+    :func:`robotid_ros.export.mjcf.mjcf_of`. ``force``: whether to export a result that is marked as not usable.
 
-    Raises
-    ------
-    RobotIdError
-        If the format is unknown, the result is not usable or belongs to another arm, or nothing can be written.
+    Raises a RobotIdError if the format is unknown, the result is not usable or belongs to another arm, or nothing can
+    be written.
     """
     if to not in FORMATS:
         raise ModelError(f"format '{to}' is unknown; there are: {', '.join(FORMATS)}", name=to, expected=tuple(FORMATS))

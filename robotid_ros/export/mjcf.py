@@ -37,20 +37,11 @@ _DRY = {'solreffriction': '0.002 1', 'solimpfriction': '0.9999 0.9999 0.001 0.5 
 def mjcf_of(arm: RobotModel, servo: Servo | None = None) -> str:
     """Return an arm in MuJoCo's format: links, joints with armature, damping, frictionloss and limits, and motors.
 
-    Visible shapes are capsules from joint to joint, without mass and contacts.
-
-    Parameters
-    ----------
-    arm : RobotModel
-        See :func:`robotid_ros.export.identified.identified_arm`.
-    servo : Servo, optional
-        In place of motors: a position and a velocity actuator for each joint, with the identified gains. What MuJoCo's
-        actuators have no place for, the delay, the play and the added torque, stands in a comment.
-
-    Raises
-    ------
-    ModelError
-        If a link has no mass, or a gain is negative.
+    Visible shapes are capsules from joint to joint, without mass and contacts. For the arm see
+    :func:`robotid_ros.export.identified.identified_arm`. A ``servo`` makes, in place of motors, a position and a
+    velocity actuator for each joint, with the identified gains. What MuJoCo's actuators have no place for, the delay,
+    the play and the added torque, stands in a comment. Raises a ModelError if a link has no mass, or a gain is
+    negative.
     """
     require_accepted(arm, servo)
     joints = [_joint_numbers(arm, i) for i in range(arm.n)]

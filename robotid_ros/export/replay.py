@@ -179,30 +179,17 @@ def replay(
 ) -> Replayed:
     """Replay a recording with the identified and with the described arm, as :func:`mjcf_of` writes them.
 
-    Parameters
-    ----------
-    model : RobotModel
-        The arm as described.
-    result : IdentificationResult or None
-        None for an arm of which only commanded and measured positions are known: its bodies are those of the
-        description; friction and rotor inertia are found with its servos.
-    dataset : Dataset
-        A recording that was not identified from. Torques that the identification found reversed are turned.
-    command : ndarray, shape (N, n), optional
-        Commanded positions at the dataset's instants, joints in the dataset's order: the arms follow it by servos,
-        identified from the first half of the samples, and the second half is replayed. By default the arms
-        get the recorded torque.
-    window : float, optional
-        See :func:`windows_of` [s].
-    has_torque : bool
-        Whether the dataset's torque was measured. If not, servos are identified with the torque of the identified
-        model along the motion.
+    The model is the arm as described. The result is None for an arm of which only commanded and measured positions are
+    known: its bodies are those of the description; friction and rotor inertia are found with its servos. The dataset
+    was not identified from; torques that the identification found reversed are turned.
 
-    Raises
-    ------
-    RobotIdError
-        If the result belongs to another arm, a joint is not in the dataset, there is neither torque nor command, or
-        MuJoCo is not installed.
+    ``command``, shape (N, n): commanded positions at the dataset's instants, joints in the dataset's order: the arms
+    follow it by servos, identified from the first half of the samples, and the second half is replayed. By default the
+    arms get the recorded torque. ``window``: see :func:`windows_of` [s]. ``has_torque``: whether the dataset's torque
+    was measured. If not, servos are identified with the torque of the identified model along the motion.
+
+    Raises a RobotIdError if the result belongs to another arm, a joint is not in the dataset, there is neither torque
+    nor command, or MuJoCo is not installed.
     """
     if command is None and not has_torque:
         raise DataError('a recording without torque needs the commanded positions, through which servos drive the arm')
@@ -313,22 +300,10 @@ def _parts(
     rotors, would explain. What is left of the difference is that of the servos, or of the torque signal, its bandwidth
     included.
 
-    Parameters
-    ----------
-    arm : RobotModel
-        As the simulator has it.
-    identified : tuple of ndarray, shape (N, n)
-        The identified torque along the motion without that of the drives, and that of its bodies and rotors [N m].
-    recorded : Dataset
-    given : ndarray, shape (N, n), or None
-        The measured torque without that of the drives [N m]; None where there is none.
-    bandwidth : float or None
-        Of that torque [Hz].
-
-    Returns
-    -------
-    dict of str to ndarray, shape (N, n)
-        ``friction`` and ``inertia`` [N m].
+    The arm is as the simulator has it. ``identified``: the identified torque along the motion without that of the
+    drives, and that of its bodies and rotors. ``given``: the measured torque without that of the drives; None where
+    there is none. ``bandwidth``: of that torque [Hz]. The result holds ``friction`` and ``inertia``; all are of shape
+    (N, n) [N m].
     """
 
     def seen(torque: Array) -> Array:

@@ -51,16 +51,9 @@ class Series:
     def line(self) -> tuple[Array, Array, float, int]:
         """Return the weighted straight line through the values.
 
-        Returns
-        -------
-        at_ends : ndarray, shape (2,)
-            Its values at the first and at the last recording.
-        deviations : ndarray, shape (2,)
-            Of its change from the first to the last, and of its value at the last.
-        scatter : float
-            Sum of (value - line)^2 / std^2.
-        freedom : int
-            R - 2, of which the scatter is a chi-square variable if the deviations are right.
+        That are its values at the first and at the last recording, shape (2,); the deviations of its change from the
+        first to the last, and of its value at the last, shape (2,); the scatter, sum of (value - line)^2 / std^2; and
+        its freedom R - 2: it is a chi-square variable of so many degrees if the deviations are right.
         """
         span = max(float(self.time[-1] - self.time[0]), np.finfo(float).tiny)
         rows = np.stack([np.ones_like(self.time), (self.time - self.time[0]) / span], axis=1)
@@ -74,35 +67,20 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """How a parameter of an arm moved, and where it stands among the other arms.
-
-    Attributes
-    ----------
-    series : Series
-    first, last : float
-        Of the straight line through the values.
-    std : float
-        Of ``last - first``, scaled by ``scale``.
-    scale : float
-        How many of their deviations values of one arm scatter around their line, at least 1: the median over the arms.
-    drift : float
-        (last - first) / std.
-    drift_limit : float
-        What ``|drift|`` of an unchanged fleet exceeds anywhere with a chance of one per cent; infinite where too few
-        recordings tell drift from scatter.
-    apart, apart_limit : float
-        (last - median of the arms) / scatter of the arms, and the same limit for it; 0 and infinite below five arms.
-    """
+    """How a parameter of an arm moved, and where it stands among the other arms."""
 
     series: Series
-    first: float
+    first: float  # of the straight line through the values, as the next
     last: float
-    std: float
+    std: float  # of last - first, scaled
+    # how many of their deviations values of one arm scatter around their line, at least 1: the median over the arms
     scale: float
-    drift: float
+    drift: float  # (last - first) / std
+    # what |drift| of an unchanged fleet exceeds anywhere with a chance of one per cent; infinite where too few
+    # recordings tell drift from scatter
     drift_limit: float
-    apart: float
-    apart_limit: float
+    apart: float  # (last - median of the arms) / scatter of the arms; 0 below five arms
+    apart_limit: float  # the same limit for it; infinite below five arms
 
     @property
     def moved(self) -> bool:

@@ -64,14 +64,8 @@ PRIORS: dict[str, tuple[float, float, float]] = {
 def last_body_motion(model: RobotModel, q: Array, dq: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
     """Return what the regressor depends on, without momentum, and its reverse-mode derivative.
 
-    z = [w; u] in the frame of body n, the last link of the model, u = P^ = -m_n v_c.
-
-    Returns
-    -------
-    motion : ndarray, shape (N, 6)
-    pull_back : callable
-        From gradients with respect to the motion, shape (..., N, 6), to those with respect to q and
-        dq, shape (..., N, n).
+    z = [w; u], shape (N, 6), in the frame of body n, the last link of the model, u = P^ = -m_n v_c. The derivative is a
+    function from gradients with respect to z, shape (..., N, 6), to those with respect to q and dq, shape (..., N, n).
     """
     maps = momentum_map(model, q)
     base_twist = maps.base_twist(dq)
@@ -155,36 +149,17 @@ def judged_trajectory(
 class RestToRestSeries:
     """All Fourier series of a period that begin and end at rest in a given position, within limits.
 
-    With w = 2 pi base_frequency, dq(0) = sum a_l = 0, ddq(0) = w sum l b_l = 0 and q(0) = start gives
-    offset = start + sum b_l / (l w); the rest is spanned by an orthonormal basis of 2 L - 2 columns.
+    With w = 2 pi base_frequency, dq(0) = sum a_l = 0, ddq(0) = w sum l b_l = 0 and q(0) = start gives offset = start +
+    sum b_l / (l w); the rest is spanned by an orthonormal basis of 2 L - 2 columns.
 
-    The bounds are tightened by cos(pi L / N): a trigonometric polynomial of degree L that keeps this
-    bound on N equidistant points keeps the original one everywhere (Ehlich and Zeller,
-    Mathematische Zeitschrift 86, 1964).
+    The bounds are tightened by cos(pi L / N): a trigonometric polynomial of degree L that keeps this bound on N
+    equidistant points keeps the original one everywhere (Ehlich and Zeller, Mathematische Zeitschrift 86, 1964).
 
-    Parameters
-    ----------
-    start : ndarray, shape (n,)
-        Position at the start and the end [rad or m].
-    limits : JointLimits
-    base_frequency : float
-        [Hz]
-    harmonics : int
-        L, at least 2.
-    samples : int
-        N, of one period.
-
-    Attributes
-    ----------
-    time : ndarray, shape (N,)
-        The grid, one period [s].
-    q, dq, ddq : ndarray, shape (N, 2 L - 2)
-        Basis at the grid: position relative to the start, velocity, acceleration.
-
-    Raises
-    ------
-    ExcitationError
-        If there are fewer than 200 samples, or the start is not inside the limits.
+    ``start``, shape (n,), is the position at the start and the end [rad or m]; the base frequency is in Hz, L the
+    number of ``harmonics``, at least 2, and N that of the samples of one period. ``time``, shape (N,), is that grid
+    [s], and ``q``, ``dq`` and ``ddq``, shape (N, 2 L - 2), are the basis there: position relative to the start,
+    velocity, acceleration. Raises an ExcitationError if there are fewer than 200 samples, or the start is not inside
+    the limits.
     """
 
     def __init__(
@@ -246,17 +221,11 @@ class RestToRestSeries:
         return largest * total ** (1.0 / _NORM), derivative
 
     def bounded(self, free: Array) -> tuple[Array, Array, Array]:
-        """Return free parameters scaled so that every joint keeps its bounds.
+        """Return free parameters scaled so that every joint keeps its bounds, shape (n, 2 L - 2).
 
-        With the gauge g of a joint the factor is (1 + g^k)^(-1/k): near one while the bounds are
-        far, near 1/g beyond them, smooth between.
-
-        Returns
-        -------
-        bounded : ndarray, shape (n, 2 L - 2)
-        factor : ndarray, shape (n,)
-        slope : ndarray, shape (n, 2 L - 2)
-            Derivative of each factor with respect to that joint's parameters.
+        With the gauge g of a joint the factor is (1 + g^k)^(-1/k): near one while the bounds are far, near 1/g beyond
+        them, smooth between. The factors, shape (n,), are returned too, and their derivatives with respect to each
+        joint's parameters, shape (n, 2 L - 2).
         """
         gauge, derivative = self._gauge(free)
         # in units of the larger of 1 and g, so that no power overflows
@@ -457,10 +426,6 @@ def study_priors(
     progress : callable, optional
     **settings
         Of :func:`robotid_ros.free_floating.design_excitation`: start, limits, period, ...
-
-    Returns
-    -------
-    list of PriorCase
     """
     cases: list[PriorCase] = []
     total = len(criteria) * len(PRIORS)

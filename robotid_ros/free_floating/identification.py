@@ -23,8 +23,6 @@ from robotid_ros.excitation.criteria import condition_numbers
 from robotid_ros.free_floating.body import RigidBody, cross_matrix
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.regression import (
-    ConvergenceHistory,
-    Regression,
     base_pose,
     body_regressor,
     convergence_history,
@@ -34,6 +32,7 @@ from robotid_ros.free_floating.regression import (
     whitening_of,
 )
 from robotid_ros.free_floating.robot import FreeFloatingRobot
+from robotid_ros.model.kinematics import link_transforms
 
 Estimator: TypeAlias = Literal['weighted', 'ordinary', 'recursive']
 
@@ -73,8 +72,12 @@ class TargetIdentification:
         Where it was estimated.
     momentum_source : {'zero', 'given', 'estimated'}
     estimator : str
-    history : ConvergenceHistory
-        Estimates sample by sample.
+    time : ndarray, shape (N,)
+        Of the samples [s].
+    estimates : ndarray, shape (N, 10)
+        Unknowns after each sample; NaN while the samples so far do not determine them.
+    conditions : ndarray, shape (N, 2)
+        Condition numbers after each sample, in SI units and with columns scaled.
     samples : int
     usable : bool
     reason : str
@@ -98,7 +101,9 @@ class TargetIdentification:
     momentum_deviation: Array | None
     momentum_source: str
     estimator: str
-    history: ConvergenceHistory
+    time: Array
+    estimates: Array
+    conditions: Array
     samples: int
     usable: bool
     reason: str
@@ -182,10 +187,6 @@ def identify_target(
     forgetting : float
         Of the recursive estimator.
 
-    Returns
-    -------
-    TargetIdentification
-
     Raises
     ------
     DataError
@@ -219,9 +220,9 @@ def identify_target(
     if source == 'estimated':
         body, total, transfer = _start_with_momentum(robot, measurement)
     else:
-        plain = target_regression(robot, measurement, total)
-        solution, rank = scaled_solution(plain.A, plain.Y)
-        if not np.isfinite(_conditions(plain.A)[1]):
+        rows, right = target_regression(robot, measurement, total)
+        solution, rank = scaled_solution(rows, right)
+        if not np.isfinite(_conditions(rows)[1]):
             message = (
                 f'the motion determines {min(rank, 9)} of the ten unknowns; at least three samples are needed, with '
                 'angular velocities of the last link about different axes: record more of the designed trajectory'
@@ -243,17 +244,18 @@ def identify_target(
     covariance = residual_covariance(found, measurement, stated, total)
     if source == 'zero':
         check_zero_momentum(found, measurement, covariance)
-    regression = target_regression(robot, measurement, total)
-    residual = regression.A @ unknowns - regression.Y
+    rows, right = target_regression(robot, measurement, total)
+    residual = rows @ unknowns - right
     white = whitening_of(covariance) @ residual[..., None]
     scale = float(np.sqrt(np.sum(white**2) / max(1, white.size - len(estimate))))
     full = scale**2 * _estimate_covariance(jacobian, weights, covariance)
-    si, scaled = _conditions(regression.A)
+    si, scaled = _conditions(rows)
 
     def deviation(values: Callable[[FreeFloatingRobot], RigidBody]) -> Array:
         return _propagated(lambda x: values(robot.with_body(RigidBody.estimated(x))).values, unknowns, full[:10, :10])
 
     body_deviation = deviation(lambda each: each.body)
+    estimates, conditions = convergence_history(rows, right, weights)
     usable, reason = _judge(found.body, body_deviation, converged, scale)
     return TargetIdentification(
         robot_name=robot.arm.name,
@@ -272,7 +274,9 @@ def identify_target(
         momentum_deviation=np.sqrt(np.diag(full)[10:]) if source == 'estimated' else None,
         momentum_source=source,
         estimator=estimator,
-        history=convergence_history(measurement.time, regression.A, regression.Y, weights),
+        time=measurement.time,
+        estimates=estimates,
+        conditions=conditions,
         samples=len(measurement),
         usable=usable,
         reason=reason,
@@ -317,25 +321,18 @@ def _weighted_fit(
     """Estimate body n by Gauss-Newton from a body on, with weights that may depend on the estimate itself.
 
     With ``transfer``, the derivative of the equations by the momentum, the momentum [P; L] [kg m/s, kg m^2/s] is
-    estimated too, and stands after the 10 unknowns.
-
-    Returns
-    -------
-    estimate : ndarray, shape (p,)
-    jacobian : ndarray, shape (N, 6, p)
-        Derivative of the residual A x - Y.
-    weights : ndarray, shape (N, 6, 6)
-        Left factors of each sample's rows, from ``weigh`` of body and momentum.
-    converged : bool
+    estimated too, and stands after the 10 unknowns. Returned are the estimate, shape (p,), the derivative of the
+    residual A x - Y, shape (N, 6, p), the left factors of each sample's rows, shape (N, 6, 6), from ``weigh`` of body
+    and momentum, and whether it converged.
     """
     estimate = body.unknowns if transfer is None else np.concatenate([body.unknowns, momentum])
-    regression = target_regression(robot, measurement, momentum)
+    rows, right = target_regression(robot, measurement, momentum)
     converged = False
     for _ in range(_SWEEPS):
         body = RigidBody.estimated(estimate[:10])
-        jacobian = regression.A if transfer is None else _jacobian(body, regression, transfer)
+        jacobian = rows if transfer is None else _jacobian(body, rows, transfer)
         weights = weigh(body, momentum)
-        residual = regression.Y - regression.A @ body.unknowns
+        residual = right - rows @ body.unknowns
         step, _ = scaled_solution(weights @ jacobian, (weights @ residual[..., None])[..., 0])
         columns = np.linalg.norm(weights @ jacobian, axis=(0, 1))
         estimate = estimate + step
@@ -344,7 +341,7 @@ def _weighted_fit(
             break
         if transfer is not None:
             momentum = estimate[10:]
-            regression = target_regression(robot, measurement, momentum)
+            rows, right = target_regression(robot, measurement, momentum)
     return estimate, jacobian, weights, converged
 
 
@@ -424,14 +421,14 @@ def check_zero_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasureme
 def _linear_system(robot: FreeFloatingRobot, measurement: FloatingMeasurement) -> tuple[Array, Array, Array]:
     """Return rows (N, 6, 10), transfer (N, 6, 6) and right (N, 6): rows @ [m, m c, I_p] - transfer @ [P; L] = right."""
     position, rotation = base_pose(measurement)
-    plain = target_regression(robot, measurement)
-    momentum = plain.A[:, :3, 0]
-    velocity, angular = -plain.Y[:, :3], -plain.Y[:, 3:]
-    w = plain.A[:, 3, 4:7]
+    plain, opposite = target_regression(robot, measurement)
+    velocity, angular = -opposite[:, :3], -opposite[:, 3:]
+    momentum, w = plain[:, :3, 0], plain[:, 3, 4:7]
+    last = link_transforms(robot.arm, measurement.q)[:, -1]
     rows = body_regressor(np.hstack([w, velocity]))
     rows[:, 3:, 1:4] *= -1.0
-    turn = np.swapaxes(rotation @ plain.rotation, 1, 2)
-    joint = position + np.einsum('nab,nb->na', rotation, plain.origin)
+    turn = np.swapaxes(rotation @ last[:, :3, :3], 1, 2)
+    joint = position + np.einsum('nab,nb->na', rotation, last[:, :3, 3])
     transfer = np.zeros((len(w), 6, 6))
     transfer[:, :3, :3] = turn
     transfer[:, 3:, 3:] = turn
@@ -439,11 +436,11 @@ def _linear_system(robot: FreeFloatingRobot, measurement: FloatingMeasurement) -
     return rows, transfer, -np.concatenate([momentum, angular], axis=1)
 
 
-def _jacobian(body: RigidBody, regression: Regression, transfer: Array) -> Array:
+def _jacobian(body: RigidBody, rows: Array, transfer: Array) -> Array:
     """Return the derivative of A(P, L) x - Y(P, L) with respect to x, P and L."""
-    through = np.zeros((len(regression.A), 6, 6))
+    through = np.zeros((len(rows), 6, 6))
     through[:, :3, :3] = -transfer[:, :3, :3] / body.mass
     # [Q]x c turns with -P, and -c x (.) is -[c]x
     through[:, 3:, :3] = cross_matrix(body.center_of_mass[None]) @ transfer[:, :3, :3] - transfer[:, 3:, :3]
     through[:, 3:, 3:] = -transfer[:, 3:, 3:]
-    return np.concatenate([regression.A, through], axis=2)
+    return np.concatenate([rows, through], axis=2)

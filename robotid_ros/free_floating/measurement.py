@@ -206,23 +206,13 @@ def read_measurement(path: str | Path, joint_names: tuple[str, ...]) -> Floating
 
 
 def read_floating_bag(path: str | Path, joint_names: tuple[str, ...]) -> FloatingMeasurement:
-    """Read joint states and the base's motion from a bag.
+    """Read joint states and the base's motion from a bag: its folder, its ``metadata.yaml``, or its .mcap or .db3 file.
 
     The twist of the base is ``nav_msgs/Odometry`` or ``geometry_msgs/TwistStamped`` along the axes of the base; the
-    pose, where there is one, is that of the odometry or ``geometry_msgs/PoseStamped``. Samples are those of the
-    twist; joints and pose are interpolated there by cubic splines of their stamps.
+    pose, where there is one, is that of the odometry or ``geometry_msgs/PoseStamped``. Samples are those of the twist;
+    joints, in the order of the arm's, and pose are interpolated there by cubic splines of their stamps.
 
-    Parameters
-    ----------
-    path : str or Path
-        The bag's folder, its ``metadata.yaml``, or its ``.mcap`` or ``.db3`` file.
-    joint_names : tuple of str
-        Joints of the arm, in its order.
-
-    Raises
-    ------
-    DataError
-        If it is no readable bag, or a signal is not in it, or two topics have the same one.
+    Raises a DataError if it is no readable bag, or a signal is not in it, or two topics have the same one.
     """
     from scipy.interpolate import CubicSpline  # not at the top: see robotid_ros.signals.filtering
 

@@ -28,8 +28,6 @@ so a criterion is a function of the 21 second moments S, and its gradient with r
 2 z_k dF/dS / N.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from robotid_ros.arrays import Array
@@ -79,16 +77,6 @@ def information_gradient(motion: Array, slope: Array) -> Array:
     return np.asarray(motion @ (moments + moments.T) / len(motion))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Regression:
-    """The stacked equations of N samples."""
-
-    A: Array  # shape (N, 6, 10)
-    Y: Array  # shape (N, 6): three rows of velocity [m/s], then three of angular momentum [kg m^2/s], in frame n
-    rotation: Array  # shape (N, 3, 3): frame n in the base frame
-    origin: Array  # shape (N, 3): joint n in the base frame, p_n [m]
-
-
 def base_pose(measurement: FloatingMeasurement) -> tuple[Array, Array]:
     """Return the base's position (N, 3) and rotation (N, 3, 3), which momentum other than zero needs.
 
@@ -103,11 +91,12 @@ def base_pose(measurement: FloatingMeasurement) -> tuple[Array, Array]:
 
 def target_regression(
     robot: FreeFloatingRobot, measurement: FloatingMeasurement, momentum: Array | None = None
-) -> Regression:
-    """Return the regression of body n from a measurement; ``robot.body`` is not used.
+) -> tuple[Array, Array]:
+    """Return the equations A x = Y of body n from N samples of a measurement; ``robot.body`` is not used.
 
-    ``momentum``, shape (6,), is a constant one [P; L] about the inertial origin; zero if absent. Raises a DataError if
-    joints differ, or there is momentum and the base pose was not measured.
+    A has the shape (N, 6, 10), Y the shape (N, 6): three rows of velocity [m/s], then three of angular momentum
+    [kg m^2/s], in frame n. ``momentum``, shape (6,), is a constant one [P; L] about the inertial origin; zero if
+    absent. Raises a DataError if joints differ, or there is momentum and the base pose was not measured.
     """
     if measurement.joint_names != robot.arm.joint_names:
         message = (
@@ -130,12 +119,7 @@ def target_regression(
         return np.asarray(np.einsum('nba,nb->na', rotation, vectors))
 
     motion = np.concatenate([turned(last[:, 3:]), turned(rest[:, :3])], axis=1)
-    return Regression(
-        A=body_regressor(motion),
-        Y=-np.concatenate([turned(velocity), turned(angular)], axis=1),
-        rotation=rotation,
-        origin=origin,
-    )
+    return body_regressor(motion), -np.concatenate([turned(velocity), turned(angular)], axis=1)
 
 
 def residual_covariance(
@@ -199,16 +183,6 @@ def whitening_of(covariance: Array) -> Array:
     return np.asarray(np.linalg.inv(np.linalg.cholesky(covariance + floor)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvergenceHistory:
-    """The estimate after each sample."""
-
-    time: Array  # shape (N,): [s]
-    estimates: Array  # shape (N, p): NaN while the samples so far do not determine the unknowns
-    condition_si: Array  # shape (N,): of the rows of all samples so far; infinite while their rank is not full
-    condition_scaled: Array
-
-
 def triangular_factors(rows: Array, right: Array) -> Array:
     """Return the triangular factor of all equations so far, after each sample, shape (N, p, p + 1).
 
@@ -225,24 +199,17 @@ def triangular_factors(rows: Array, right: Array) -> Array:
     return factors
 
 
-def convergence_history(time: Array, A: Array, Y: Array, whitening: Array | None = None) -> ConvergenceHistory:
-    """Run the recursion over all samples, rows A (N, k, p) and right sides Y (N, k) at times (N,) [s].
+def convergence_history(A: Array, Y: Array, whitening: Array) -> tuple[Array, Array]:
+    """Return the estimate after each sample, shape (N, p), and the condition numbers, shape (N, 2).
 
-    ``whitening``, shape (N, k, k), are left factors that make each sample's residual white with unit variance. The
-    condition numbers reported are those of A itself.
+    Rows A have the shape (N, k, p), right sides Y (N, k); ``whitening``, shape (N, k, k), are left factors that make
+    each sample's residual white with unit variance. An estimate is NaN while the samples so far do not determine the
+    unknowns. The condition numbers, in SI units and column-scaled, are those of all rows of A so far, without
+    whitening; infinite while their rank is not full.
     """
-    seen = triangular_factors(A, Y)
-    factors = seen
-    if whitening is not None:
-        factors = triangular_factors(whitening @ A, (whitening @ Y[..., None])[..., 0])
+    factors = triangular_factors(whitening @ A, (whitening @ Y[..., None])[..., 0])
     estimates = np.full((len(A), A.shape[2]), np.nan)
     length = np.linalg.norm(factors[..., :-1], axis=1, keepdims=True)
     known = np.linalg.matrix_rank(factors[..., :-1] / np.where(length > 0.0, length, 1.0)) == A.shape[2]
     estimates[known] = np.linalg.solve(factors[known, :, :-1], factors[known, :, -1:])[..., 0]
-    conditions = np.array([condition_numbers(root.T @ root) for root in seen[..., :-1]])
-    return ConvergenceHistory(
-        time=time,
-        estimates=estimates,
-        condition_si=conditions[:, 0],
-        condition_scaled=conditions[:, 1],
-    )
+    return estimates, np.array([condition_numbers(root.T @ root) for root in triangular_factors(A, Y)[..., :-1]])

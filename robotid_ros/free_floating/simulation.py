@@ -57,10 +57,6 @@ def simulate(
     orientation : sequence of float, shape (4,)
         Initial quaternion (w, x, y, z) of the base frame.
 
-    Returns
-    -------
-    FloatingMeasurement
-
     Raises
     ------
     ModelError

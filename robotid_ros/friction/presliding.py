@@ -30,25 +30,11 @@ def sliding(
 
     with the direction s, so that reversals alone follow from each other, and samples are evaluated where they count.
 
-    Parameters
-    ----------
-    position : ndarray, shape (N, n)
-        [rad or m]
-    distance : ndarray, shape (n,) or (n, d)
-        One or several d of each joint, above zero [rad or m].
-    runs : sequence of (start, stop)
-        Rows that are contiguous in time, in order and without gaps.
-    rows : ndarray of int, shape (M,), or slice
-        Which rows are asked for; all by default.
+    Positions have the shape (N, n) [rad or m], the distances (n,) or (n, d): one or several d of each joint, above zero
+    [rad or m]. Runs, (start, stop), are rows that are contiguous in time, in order and without gaps. The result, for M
+    ``rows``, by default all, has the shape (M, n) or (M, n, d): z, from -1 to 1.
 
-    Returns
-    -------
-    ndarray, shape (M, n) or (M, n, d)
-        z, from -1 to 1.
-
-    References
-    ----------
-    P. Dahl: Solid friction damping of mechanical vibrations. AIAA Journal 14 (1976), 1675-1682.
+    Source: P. Dahl: Solid friction damping of mechanical vibrations. AIAA Journal 14 (1976), 1675-1682.
     """
     begin = np.array([start for start, _ in runs])
     result = [

@@ -63,40 +63,17 @@ NUMPY = Functions(tanh=np.tanh, exp=np.exp, abs=np.abs, sign=np.sign, atan=np.ar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Motion:
-    """Arguments of friction: arrays of shape (N, n), or symbols of one joint.
+    """Arguments of friction: arrays of shape (N, n), or symbols of one joint."""
 
-    Attributes
-    ----------
-    velocity : array or symbol
-        [rad/s]
-    slip : array or symbol
-        Velocity whose direction friction has: where that lags, what it was a moment before [rad/s].
-    sign : array or symbol
-        Its sign, or tanh(slip / velocity_scale).
-    shape : mapping
-        Shape parameters by name: arrays of shape (n,), or numbers.
-    load : array or symbol, optional
-        Torque that the joint transmits, without its own friction [N m].
-    position : array or symbol, optional
-        [rad]
-    scale : ndarray, shape (n,), or float, optional
-        Speed by which the sign is smooth, and of which the levels are multiples [rad/s].
-    past : tuple of ndarray, shape (N, n) each, optional
-        What has built up since the last reversal, over each of ``DISTANCES``; None where no past is known.
-    ripple_frequency, ripple_limit, spring : ndarray, shape (n,), or float
-        See :class:`robotid_ros.friction.FrictionModel`.
-    functions : Functions
-    """
-
-    velocity: Any
-    slip: Any
-    sign: Any
-    shape: Mapping[str, Any]
-    load: Any = None
-    position: Any = None
-    scale: Any = None
-    past: tuple[Any, ...] | None = None
-    ripple_frequency: Any = 0.0
+    velocity: Any  # [rad/s]
+    slip: Any  # velocity whose direction friction has: where that lags, what it was a moment before [rad/s]
+    sign: Any  # its sign, or tanh(slip / velocity_scale)
+    shape: Mapping[str, Any]  # shape parameters by name: arrays of shape (n,), or numbers
+    load: Any = None  # torque that the joint transmits, without its own friction [N m]
+    position: Any = None  # [rad]
+    scale: Any = None  # shape (n,), or float: speed by which the sign is smooth, that levels are multiples of [rad/s]
+    past: tuple[Any, ...] | None = None  # what has built up since the last reversal, over each of DISTANCES, if known
+    ripple_frequency: Any = 0.0  # shape (n,), or float, as the next two: see FrictionModel
     ripple_limit: float = 10.0
     spring: Any = 1.0
     functions: Functions = NUMPY
@@ -104,20 +81,12 @@ class Motion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter that the torque is linear in.
-
-    Attributes
-    ----------
-    name : str
-    quantity : Quantity
-        From which its unit follows.
-    bound : mapping of str to float, optional
-        Linear combination of the model's parameters that must not be negative, so that friction dissipates;
-        empty where the parameter may have either sign. By default the parameter itself.
-    """
+    """A parameter that the torque is linear in."""
 
     name: str
-    quantity: Quantity
+    quantity: Quantity  # from which its unit follows
+    # linear combination of the model's parameters that must not be negative, so that friction dissipates; empty where
+    # the parameter may have either sign; by default the parameter itself
     bound: Mapping[str, float] | None = None
 
     @property
@@ -128,44 +97,23 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A parameter that enters non-linearly.
-
-    Attributes
-    ----------
-    name : str
-    quantity : Quantity
-        A velocity or an inverse velocity.
-    low, high : float
-        Bounds, as multiples of the joint's largest speed, or of its inverse.
-    """
+    """A parameter that enters non-linearly."""
 
     name: str
-    quantity: Quantity
-    low: float
+    quantity: Quantity  # a velocity or an inverse velocity
+    low: float  # bounds, as multiples of the joint's largest speed, or of its inverse
     high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A part of a friction model.
-
-    Attributes
-    ----------
-    parameters : tuple of Parameter
-    columns : callable
-        From a :class:`Motion` to the torque per unit of each parameter.
-    shape : Shape, optional
-    bends : callable, optional
-        Derivatives of the columns with respect to the shape parameter.
-    needs_load, needs_position : bool
-        Whether the columns depend on the transmitted torque, or on the position.
-    """
+    """A part of a friction model."""
 
     parameters: tuple[Parameter, ...]
-    columns: Callable[[Motion], tuple[Any, ...]]
+    columns: Callable[[Motion], tuple[Any, ...]]  # torque per unit of each parameter
     shape: Shape | None = None
-    bends: Callable[[Motion], tuple[Any, ...]] | None = None
-    needs_load: bool = False
+    bends: Callable[[Motion], tuple[Any, ...]] | None = None  # derivatives of the columns by the shape parameter
+    needs_load: bool = False  # whether the columns depend on the transmitted torque, or on the position
     needs_position: bool = False
 
 

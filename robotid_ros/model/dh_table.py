@@ -167,26 +167,12 @@ def model_of_dh_rows(
 ) -> RobotModel:
     """Return the arm of bare DH rows; see :meth:`RobotModel.from_dh` and :meth:`RobotModel.from_mdh`.
 
-    Parameters
-    ----------
-    rows : sequence of four numbers
-        Standard (theta, d, a, alpha) or modified (alpha, a, d, theta), one row per joint [rad, m].
-    convention : {'standard', 'modified'}
-    types : sequence of {'revolute', 'prismatic'}, optional
-        Revolute by default.
-    names : sequence of str, optional
-        ``joint1``, ``joint2``, ... by default.
-    inertial : ndarray, shape (n, 10), optional
-        In the DH frames, which for standard rows are at the far end of each link; zero by default.
-    tip : ndarray, shape (4, 4), optional
-        In the last DH frame.
-    **options
-        Other fields of :class:`RobotModel`: gravity, limits, rotor_inertia, ...
+    Rows are standard (theta, d, a, alpha) or modified (alpha, a, d, theta), one per joint [rad, m]; all joints are
+    revolute by default, and called ``joint1``, ``joint2``, ... ``inertial``, shape (n, 10), is in the DH frames, which
+    for standard rows are at the far end of each link; zero by default. ``tip``, shape (4, 4), is in the last DH frame.
+    The options are other fields of :class:`RobotModel`: gravity, limits, rotor_inertia, ...
 
-    Raises
-    ------
-    ModelError
-        If the table has no rows or a row does not hold four finite numbers.
+    Raises a ModelError if the table has no rows or a row does not hold four finite numbers.
     """
     columns = _COLUMNS if convention == 'standard' else ('alpha', 'a', 'd', 'theta')
     if len(rows) == 0:
@@ -214,15 +200,11 @@ def model_of_dh_rows(
 def read_dh_file(path: str | Path) -> DHTable:
     """Read a DH table from a YAML file.
 
-    The file holds ``convention: standard | modified`` and ``joints:``, a list of ``{name, theta,
-    d, a, alpha}``; a row may also have ``type: prismatic``, ``beta``, ``direction: -1``, ``lower``
-    and ``upper``. Units are rad and m unless ``angle_unit: deg`` or ``length_unit: mm`` says
-    otherwise. ``name`` and ``gravity`` are optional.
+    The file holds ``convention: standard | modified`` and ``joints:``, a list of ``{name, theta, d, a, alpha}``; a row
+    may also have ``type: prismatic``, ``beta``, ``direction: -1``, ``lower`` and ``upper``. Units are rad and m unless
+    ``angle_unit: deg`` or ``length_unit: mm`` says otherwise. ``name`` and ``gravity`` are optional.
 
-    Raises
-    ------
-    ModelError
-        If the file is absent, is not YAML, or a key or value is not what was expected.
+    Raises a ModelError if the file is absent, is not YAML, or a key or value is not what was expected.
     """
     content = read_yaml(path, 'DH file', ModelError)
     with refusing(f"DH file '{path}'", ModelError, file=str(path)):

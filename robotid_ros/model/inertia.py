@@ -38,17 +38,7 @@ def joint_unit(unit: str, joint_type: str) -> str:
 
 
 def inertia_matrix(six: Array) -> Array:
-    """Return the symmetric tensors of ``[Ixx Ixy Ixz Iyy Iyz Izz]``.
-
-    Parameters
-    ----------
-    six : ndarray, shape (..., 6)
-        Entries of the tensors [kg m^2].
-
-    Returns
-    -------
-    ndarray, shape (..., 3, 3)
-    """
+    """Return the symmetric tensors, (..., 3, 3), of ``[Ixx Ixy Ixz Iyy Iyz Izz]``, shape (..., 6) [kg m^2]."""
     six = np.asarray(six)
     tensor = np.empty((*six.shape[:-1], 3, 3), dtype=six.dtype)
     tensor[..., _ROW, _COLUMN] = six
@@ -57,22 +47,12 @@ def inertia_matrix(six: Array) -> Array:
 
 
 def inertial_parameters(mass: Array | float, com: Array, inertia_com: Array) -> Array:
-    """Return pi from mass, centre of mass and the inertia about the centre of mass.
+    """Return pi, shape (..., 10), from mass, centre of mass and the inertia about the centre of mass.
 
     I = I_com + m (c.c E - c c^T)  (parallel-axis theorem).
 
-    Parameters
-    ----------
-    mass : ndarray, shape (...)
-        Mass [kg].
-    com : ndarray, shape (..., 3)
-        Centre of mass in the link frame [m].
-    inertia_com : ndarray, shape (..., 3, 3)
-        Inertia about the centre of mass, along the link frame's axes [kg m^2].
-
-    Returns
-    -------
-    ndarray, shape (..., 10)
+    Masses have the shape (...) [kg], centres of mass (..., 3), in the link frame [m], and inertias (..., 3, 3), along
+    the link frame's axes [kg m^2].
     """
     mass, com = np.asarray(mass, dtype=float), np.asarray(com, dtype=float)
     square = np.sum(com * com, axis=-1)[..., None, None] * np.eye(3)
@@ -83,20 +63,8 @@ def inertial_parameters(mass: Array | float, com: Array, inertia_com: Array) -> 
 def split_inertial_parameters(pi: Array) -> tuple[Array, Array, Array]:
     """Return mass, centre of mass and inertia about it: the inverse of :func:`inertial_parameters`.
 
-    A body without mass has its centre of mass at the origin.
-
-    Parameters
-    ----------
-    pi : ndarray, shape (..., 10)
-
-    Returns
-    -------
-    mass : ndarray, shape (...)
-        [kg]
-    com : ndarray, shape (..., 3)
-        [m]
-    inertia_com : ndarray, shape (..., 3, 3)
-        [kg m^2]
+    A body without mass has its centre of mass at the origin. From pi, shape (..., 10): the shapes (...) [kg], (..., 3)
+    [m] and (..., 3, 3) [kg m^2].
     """
     pi = np.asarray(pi, dtype=float)
     mass, moment = pi[..., 9], pi[..., 6:9]
@@ -108,17 +76,9 @@ def split_inertial_parameters(pi: Array) -> tuple[Array, Array, Array]:
 
 
 def pseudo_inertia(pi: Array) -> Array:
-    """Return the 4x4 pseudo-inertia, positive definite exactly when the body is physical.
+    """Return the pseudo-inertias, (..., 4, 4), of pi, (..., 10): positive definite exactly when the body is physical.
 
     J = [[Sigma, m c], [m c^T, m]],  Sigma = tr(I)/2 E - I  (Wensing, Kim and Slotine, 2018, eq. 14).
-
-    Parameters
-    ----------
-    pi : ndarray, shape (..., 10)
-
-    Returns
-    -------
-    ndarray, shape (..., 4, 4)
     """
     pi = np.asarray(pi)
     tensor = inertia_matrix(pi[..., :6])
@@ -132,17 +92,9 @@ def pseudo_inertia(pi: Array) -> Array:
 
 
 def pseudo_inertia_parameters(matrix: Array) -> Array:
-    """Return pi from pseudo-inertias: the inverse of :func:`pseudo_inertia`.
+    """Return pi, shape (..., 10), from pseudo-inertias, (..., 4, 4): the inverse of :func:`pseudo_inertia`.
 
     I = tr(Sigma) E - Sigma.
-
-    Parameters
-    ----------
-    matrix : ndarray, shape (..., 4, 4)
-
-    Returns
-    -------
-    ndarray, shape (..., 10)
     """
     matrix = np.asarray(matrix)
     sigma = matrix[..., :3, :3]
@@ -151,36 +103,19 @@ def pseudo_inertia_parameters(matrix: Array) -> Array:
 
 
 def transform_inertial_parameters(pi: Array, rotation: Array, translation: Array) -> Array:
-    """Return the parameters of a body expressed in another frame.
+    """Return the parameters of a body, shape (..., 10), expressed in another frame.
 
     J_a = T J_b T^T with the homogeneous transform T = [[R, p], [0, 1]] from frame b to frame a.
 
-    Parameters
-    ----------
-    pi : ndarray, shape (..., 10)
-        In frame b.
-    rotation : ndarray, shape (3, 3)
-        Orientation of frame b in frame a.
-    translation : ndarray, shape (3,)
-        Origin of frame b in frame a [m].
-
-    Returns
-    -------
-    ndarray, shape (..., 10)
-        In frame a.
+    pi is in frame b, the result in frame a; the rotation, shape (3, 3), is the orientation of frame b in frame a, the
+    translation, shape (3,), its origin there [m].
     """
     transform = rigid_transform(rotation, translation)
     return pseudo_inertia_parameters(transform @ pseudo_inertia(pi) @ transform.T)
 
 
 def physical_violation(pi: Array) -> str | None:
-    """Return why no real body can have these parameters, or None where one can.
-
-    Parameters
-    ----------
-    pi : ndarray, shape (10,)
-        One body.
-    """
+    """Return why no real body can have these parameters, shape (10,), or None where one can."""
     mass, _, inertia_com = split_inertial_parameters(pi)
     if mass < 0.0:
         return f'the mass is negative ({mass:g} kg)'

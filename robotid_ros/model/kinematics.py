@@ -36,19 +36,9 @@ def joint_motion(model: RobotModel, q: Array) -> Array:
 
 
 def link_transforms(model: RobotModel, q: Array) -> Array:
-    """Return the pose of every link frame in the base frame.
+    """Return the pose of every link frame in the base frame, shape (N, n, 4, 4), for joints (N, n) [rad or m].
 
     T_0i = T_0,i-1 placements_i M(axis_i, q_i)
-
-    Parameters
-    ----------
-    model : RobotModel
-    q : ndarray, shape (N, n)
-        Joint coordinates [rad or m].
-
-    Returns
-    -------
-    ndarray, shape (N, n, 4, 4)
     """
     chain_q = np.atleast_2d(np.asarray(q, dtype=float)) @ model.coupling.T
     local = model.placements @ joint_motion(model, chain_q)

@@ -296,12 +296,8 @@ def configured_arm(
     """Return the arm of a URDF, a file or its text, as a configuration describes it.
 
     ``base``, ``tip`` and ``joints`` take the place of those in the configuration where they are not empty; see
-    :meth:`RobotModel.from_urdf`, also for ``along``.
-
-    Raises
-    ------
-    ModelError
-        If the description or the configuration cannot be used.
+    :meth:`RobotModel.from_urdf`, also for ``along``. Raises a ModelError if the description or the configuration cannot
+    be used.
     """
     if config is None:
         return RobotModel.from_urdf(source, base=base or None, tip=tip or None, joints=joints or None, along=along)

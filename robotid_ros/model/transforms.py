@@ -70,17 +70,9 @@ def rpy_rotation(roll: float, pitch: float, yaw: float) -> Array:
 
 
 def rpy_of_rotation(rotation: Array) -> Array:
-    """Return ``[roll, pitch, yaw]`` [rad] of a rotation: the inverse of :func:`rpy_rotation`.
+    """Return ``[roll, pitch, yaw]`` [rad] of a rotation, (3, 3) or (4, 4): the inverse of :func:`rpy_rotation`.
 
     At pitch = +-90 deg, where only yaw -+ roll is determined, roll is set to zero.
-
-    Parameters
-    ----------
-    rotation : ndarray, shape (3, 3) or (4, 4)
-
-    Returns
-    -------
-    ndarray, shape (3,)
     """
     cosine = np.hypot(rotation[0, 0], rotation[1, 0])
     pitch = np.arctan2(-rotation[2, 0], cosine)

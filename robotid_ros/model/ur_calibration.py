@@ -39,10 +39,8 @@ _ROUNDED = 1e-3
 def read_torque_constants(path: str | Path) -> Array:
     """Return the torque constants of an arm's joints, base first, shape (n,) [N m/A, motor side].
 
-    Raises
-    ------
-    ModelError
-        If the file is not a ``robot_calibration_summary.txt``, or its torques are not those of its currents.
+    Raises a ModelError if the file is not a ``robot_calibration_summary.txt``, or its torques are not those of its
+    currents.
     """
     text = read_text(path, 'calibration summary of a UR', ModelError)
     with refusing(f"calibration summary of a UR '{path}'", ModelError, file=str(path)):

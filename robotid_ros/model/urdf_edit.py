@@ -108,22 +108,11 @@ def edited_urdf(
 ) -> str:
     """Return a URDF with other numbers, all digits of them, and everything else as it was.
 
-    Parameters
-    ----------
-    text : str
-        A URDF.
-    inertials : mapping of str to ndarray, shape (10,)
-        Standard inertial parameters about the link frame's origin by link name; they are written
-        as mass, centre of mass and inertia about it, along the link frame's axes.
-    origins : mapping of str to ndarray, shape (4, 4)
-        Joint frame in the parent link's frame at zero position [m], by joint name.
-    dynamics : mapping of str to (float, float)
-        Viscous [N m s/rad] and Coulomb [N m] friction by joint name.
-
-    Raises
-    ------
-    ModelError
-        If a link or joint is not in the URDF or the text is not well-formed.
+    ``inertials``: standard inertial parameters about the link frame's origin, shape (10,), by link name; they are
+    written as mass, centre of mass and inertia about it, along the link frame's axes. ``origins``: joint frame in the
+    parent link's frame at zero position, shape (4, 4) [m], by joint name. ``dynamics``: viscous [N m s/rad] and Coulomb
+    [N m] friction by joint name. Raises a ModelError if a link or joint is not in the URDF or the text is not
+    well-formed.
     """
     splicer = _Splicer(text)
     for link, pi in (inertials or {}).items():

@@ -135,7 +135,7 @@ def _accuracy_items(result: CalibrationResult, where: str, pair: tuple[Array, Ar
         yield Table(
             caption='Measurements that did not fit',
             columns=(*words('Row'), *quantities('Error [mm]', 'Weight [%]')),
-            rows=tuple((str(o.index + 1), _mm(o.distance), f'{100 * o.weight:.0f}') for o in result.outliers),
+            rows=tuple((str(k + 1), _mm(far), f'{100 * left:.0f}') for k, far, left in result.outliers),
             reading='Measured again or checked, they may be mistakes of the measurement; they count by their weight '
             'only.',
         )

@@ -66,7 +66,8 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
     found = [parameters_of(result) for _, result in results]
     labels = [name for name in found[0] if all(name in other for other in found)]
     values, std = np.array([[each[name][:2] for name in labels] for each in found]).transpose(2, 0, 1)
-    moved, limit = changes(values, std), threshold(len(labels))
+    drift, limit = changes(values, std), threshold(len(labels))
+    moved = drift[-1]
     order = np.argsort(-np.abs(moved))
     beyond = [k for k in order if abs(moved[k]) > limit]
     table = Table(
@@ -108,7 +109,7 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
             Fact(label='Torque explained, last', value=explained[-1], note=names[-1]),
         ),
         sections=sections_of(
-            ('Parameters', (_drift_figure(results, labels, values, std), table)),
+            ('Parameters', (_drift_figure(results, labels, drift, limit), table)),
             ('Friction', (_friction_figure(results),)),
             ('Errors', (errors,)),
         ),
@@ -116,12 +117,7 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
 
 
 def changes(values: Array, std: Array) -> Array:
-    """Return (last - first) / sqrt(first variance + last variance), shape (p,), of values and deviations (R, p)."""
-    return np.asarray(_drift(values, std)[-1])
-
-
-def _drift(values: Array, std: Array) -> Array:
-    """Return the changes against the first result, in deviations of both; all of shape (R, p)."""
+    """Return (value - first) / sqrt(first variance + variance) of values and deviations; all of shape (R, p)."""
     with np.errstate(divide='ignore', invalid='ignore'):
         result = (values - values[0]) / np.hypot(std, std[0])
     return np.asarray(np.where(np.isfinite(result), result, 0.0))
@@ -149,10 +145,9 @@ def _verdict(beyond: Sequence[str], results: Sequence[tuple[str, IdentificationR
 
 
 def _drift_figure(
-    results: Sequence[tuple[str, IdentificationResult]], labels: Sequence[str], values: Array, std: Array
+    results: Sequence[tuple[str, IdentificationResult]], labels: Sequence[str], drift: Array, limit: float
 ) -> Figure:
-    first, limit = results[0][1], threshold(len(labels))
-    drift, steps = _drift(values, std), np.arange(float(len(results)))
+    first, steps = results[0][1], np.arange(float(len(results)))
     count = len(first.base_names)
     groups = by_link(first.base_names, first.link_names)
     if len(labels) > count:

@@ -67,7 +67,6 @@ _FAST, _VIOLENT = 20.0, 40.0
 _BELOW = 0.05  # m below the base's mounting plane: deeper than a flange or a cable
 _MOST_FACES = 3000  # of a link; the page moves all of them for every picture
 _SLENDER = 0.05  # radius of a capsule over the length of the arm, where nothing says how thick it is
-_FINE = 2001  # instants of a period
 _STILLS = 3  # pictures on paper
 _FRAMES = (30.0, 900)  # pictures of the arm per second, and at most
 _EYE = np.array([1.0, -1.1, 0.55])  # from where the moving picture is seen at first
@@ -224,16 +223,28 @@ def _capsule(model: RobotModel, capsule: Capsule) -> Body:
     return Body(name=capsule.frame, link=link, vertices=placed, faces=np.asarray(mesh.faces, dtype=np.int64))
 
 
-def moving_picture(model: RobotModel, design: ExcitationDesign, bodies: tuple[Body, ...]) -> tuple[str, dict[str, Any]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Motion:
+    """One period of a design at N instants ``time`` [s]."""
+
+    time: Array
+    signals: Array  # shape (4, N, n): position, velocity, acceleration and torque
+    share: Array  # shape (4, n): how close each comes to its limit, 1 at the limit, NaN where there is none
+    nearest: IntArray  # shape (4, n): the instants at which
+    poses: Array  # shape (N, n, 4, 4): of the links in the base frame
+    tip: Array  # shape (N, 3): path of the tool [m]
+    floor: float  # height of the ground, or of the plane that the base is mounted on, in the base frame [m]
+
+
+def _moving_picture(
+    model: RobotModel, design: ExcitationDesign, motion: _Motion, bodies: tuple[Body, ...]
+) -> tuple[str, dict[str, Any]]:
     """Return the place of a design's moving picture as HTML, with controls and stills, and what its script needs.
 
     That is the bodies, their poses for each picture, and what stands around.
     """
     period, config = design.trajectory.period, design.config
-    fine = np.linspace(0.0, period, _FINE)
-    along = link_transforms(model, design.trajectory.position(fine))
-    tip = (along[:, -1] @ model.tip)[::4, :3, 3]
-    floor = config.ground_height if config.ground else 0.0
+    along, tip, floor = motion.poses, motion.tip[::4], motion.floor
     corners = [tip]  # of a box around the arm over the whole motion, with some room [m]
     for body in bodies:
         ends = np.stack([body.vertices.min(axis=0), body.vertices.max(axis=0)])
@@ -242,8 +253,8 @@ def moving_picture(model: RobotModel, design: ExcitationDesign, bodies: tuple[Bo
     points = np.concatenate(corners)
     room = 0.06 * float(np.ptp(points, axis=0).max())
     low, high = np.minimum(points.min(axis=0) - room, [np.inf, np.inf, floor]), points.max(axis=0) + room
-    moments = np.linspace(0, _FINE - 1, _STILLS, endpoint=False).astype(int)
-    stills = _pictures(bodies, fine[moments], along[moments], tip, (low, high), floor)
+    moments = np.linspace(0, _SAMPLES - 1, _STILLS, endpoint=False).astype(int)
+    stills = _pictures(bodies, motion.time[moments], along[moments], tip, (low, high), floor)
     time = np.linspace(0.0, period, int(min(max(_FRAMES[0] * period, 60.0), _FRAMES[1])))
     poses = link_transforms(model, design.trajectory.position(time))[:, :, :3, :]
     gone = config.geometry and not Path(config.geometry).is_file()
@@ -322,19 +333,6 @@ def _pictures(
     return f'<div class="stills">{"".join(pictures)}</div>'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Motion:
-    """One period of a design at N instants ``time`` [s]."""
-
-    time: Array
-    signals: Array  # shape (4, N, n): position, velocity, acceleration and torque
-    share: Array  # shape (4, n): how close each comes to its limit, 1 at the limit, NaN where there is none
-    nearest: IntArray  # shape (4, n): the instants at which
-    poses: Array  # shape (N, n, 4, 4): of the links in the base frame
-    tip: Array  # shape (N, 3): path of the tool [m]
-    floor: float  # height of the ground, or of the plane that the base is mounted on, in the base frame [m]
-
-
 def write_design_page(
     model: RobotModel, design: ExcitationDesign, path: str | Path, *, folder: Path | None = None
 ) -> None:
@@ -348,16 +346,13 @@ def design_page(model: RobotModel, design: ExcitationDesign, *, folder: Path | N
     A MissingDependencyError says that plotly or trimesh is not installed.
     """
     bodies, notes = arm_bodies(model, folder)
-    picture, data = moving_picture(model, design, bodies)
-    return render_report(_report(model, design, bodies, notes), before=picture, data=data, script='design.js')
+    motion = motion_of(model, design)
+    picture, data = _moving_picture(model, design, motion, bodies)
+    report = design_report(model, design, motion, bodies, notes)
+    return render_report(report, before=picture, data=data, script='design.js')
 
 
-def design_report(model: RobotModel, design: ExcitationDesign, *, folder: Path | None = None) -> Report:
-    """Return what the page of a design says beside its moving picture; see :func:`design_page`."""
-    return _report(model, design, *arm_bodies(model, folder))
-
-
-def _motion_of(model: RobotModel, design: ExcitationDesign) -> _Motion:
+def motion_of(model: RobotModel, design: ExcitationDesign) -> _Motion:
     """Return one period of a design, with the torque of the robot description."""
     time = np.linspace(0.0, design.trajectory.period, _SAMPLES)
     q, dq, ddq = design.trajectory.evaluate(time)
@@ -382,8 +377,10 @@ def _motion_of(model: RobotModel, design: ExcitationDesign) -> _Motion:
     )
 
 
-def _report(model: RobotModel, design: ExcitationDesign, bodies: tuple[Body, ...], notes: tuple[str, ...]) -> Report:
-    motion = _motion_of(model, design)
+def design_report(
+    model: RobotModel, design: ExcitationDesign, motion: _Motion, bodies: tuple[Body, ...], notes: tuple[str, ...]
+) -> Report:
+    """Return what the page of a design says beside its moving picture."""
     settings = {key: value for key, value in design.config.to_dict().items() if value not in ('', (), [])}
     rows = [
         (key.replace('_', ' '), str(value)) for key, value in {**settings, 'evaluations': design.evaluations}.items()

@@ -49,13 +49,8 @@ def free_floating_report(
 ) -> Report:
     """Return the report of a target identification.
 
-    Parameters
-    ----------
-    result : TargetIdentification
-    truth : RigidBody, optional
-        The true last link merged with the target, where a simulation knows it.
-    measurement : FloatingMeasurement, optional
-        What it was identified from; then the motion of the base is shown too.
+    ``truth`` is the true last link merged with the target, where a simulation knows it. With the ``measurement`` it was
+    identified from, the motion of the base is shown too.
     """
     target, deviation = result.target, result.target_deviation
     share = 100.0 * float(deviation[0]) / abs(target.mass)
@@ -140,15 +135,14 @@ def body_table(caption: str, body: RigidBody, deviation: Array, truth: RigidBody
 
 
 def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Iterator[Item]:
-    history = result.history
-    kept = np.isfinite(history.estimates).all(axis=1)
+    kept = np.isfinite(result.estimates).all(axis=1)
     if int(kept.sum()) < 2:
         yield 'Too few samples to show how the estimate converged.'
         return
-    time = history.time[kept]
+    time = result.time[kept]
     with np.errstate(divide='ignore'):
-        mass = 1.0 / history.estimates[kept, 0]
-    values = np.column_stack([mass, history.estimates[kept, 1:]])
+        mass = 1.0 / result.estimates[kept, 0]
+    values = np.column_stack([mass, result.estimates[kept, 1:]])
     final = result.body.values
     true = None if truth is None else truth.values
     charts = [_history_chart(k, time, values[:, k], final, result.body_deviation, true) for k in range(len(_NAMES))]
@@ -160,8 +154,8 @@ def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Ite
         charts=tuple(charts),
     )
     shown: tuple[tuple[Role, str, Array], ...] = (
-        ('predicted', 'column-scaled', history.condition_scaled[kept]),
-        ('residual', 'SI units', history.condition_si[kept]),
+        ('predicted', 'column-scaled', result.conditions[kept, 1]),
+        ('residual', 'SI units', result.conditions[kept, 0]),
     )
     drawn = chart(
         'Condition number',

@@ -532,26 +532,12 @@ def identification_report(
 ) -> Report:
     """Return the report of an identification.
 
-    Parameters
-    ----------
-    model : RobotModel
-        The arm as described: its inertial parameters are the prior that is shown.
-    result : IdentificationResult
-    training : Dataset or sequence of Dataset
-        What the model was fitted to.
-    validation : Dataset or sequence of Dataset
-        What it had not seen.
-    true_base : ndarray, shape (b,), optional
-        True base parameters, where a simulation knows them.
-    true_friction : callable, optional
-        True friction torque [N m or N] of velocities and loads, all of shape (K, n).
-    replayed : Replayed, optional
-        The replay of a recording by the identified arm.
+    The inertial parameters of the model, the arm as described, are the prior that is shown. ``training`` is what the
+    model was fitted to, ``validation`` what it had not seen. A simulation knows the true base parameters, shape (b,),
+    and the true friction torque [N m or N], a function of velocities and loads, all of shape (K, n). ``replayed`` is
+    the replay of a recording by the identified arm.
 
-    Raises
-    ------
-    IdentificationError
-        If the result belongs to another arm, or a joint is not in the data.
+    Raises an IdentificationError if the result belongs to another arm, or a joint is not in the data.
     """
     predictor = TorquePredictor(model, result)
     trained = predicted_run('Training', training, predictor)

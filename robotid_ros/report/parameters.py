@@ -220,15 +220,13 @@ def _parameter_correlation(subject: Subject) -> tuple[list[str], Array]:
     left = np.std(subject.training.residual, axis=0) + 1e-12
     rigid = predictor.base.regressor(q, dq, ddq)
     load = rigid @ result.base_values
-    n, b, k = data.n, rigid.shape[2], len(result.friction_names)
-    jacobian = np.zeros((len(rows), n, b + n * k))
-    jacobian[:, :, :b] = rigid
-    for i in range(k):  # each joint's friction depends on its own parameters, so one step moves those of all joints
-        step = np.zeros_like(result.friction_values)
-        step[:, i] = 1e-4 * np.maximum(np.abs(result.friction_values[:, i]), 1e-2)
-        ends = [result.friction.torque(dq, result.friction_values + sign * step, load, q) for sign in (1.0, -1.0)]
-        joints = np.arange(n)
-        jacobian[:, joints, b + joints * k + i] = (ends[0] - ends[1]) / (2.0 * step[:, i])
+    linear, shape = np.split(result.friction_values, [len(result.friction.linear_names)], axis=1)
+    columns, bends = result.friction.basis(dq, shape, load, q)
+    own = np.concatenate([columns, np.einsum('Njks,jk->Njs', bends, linear)], axis=2)
+    n, b, k = data.n, rigid.shape[2], own.shape[2]
+    jacobian = np.concatenate([rigid, np.zeros((len(rows), n, n * k))], axis=2)
+    for j in range(n):  # each joint's friction depends on its own parameters
+        jacobian[:, j, b + j * k : b + (j + 1) * k] = own[:, j]
     if predictor.model.has_coupled_drives:  # of the motors until here
         jacobian = np.einsum('mj,Nmp->Njp', predictor.model.drives, jacobian, optimize=True)
     jacobian /= left[:, None]

@@ -86,10 +86,6 @@ def fit_fourier(
     weights : array_like, shape (N,), optional
         Of the squared residuals, e.g. how many samples were averaged; 0 leaves a sample out.
 
-    Returns
-    -------
-    FourierFit
-
     Raises
     ------
     DataError
@@ -167,10 +163,6 @@ def choose_harmonics(values: Array, noise_std: ArrayLike, period: float) -> int:
         Standard deviation s of these samples' noise.
     period : float
         [s]
-
-    Returns
-    -------
-    int
     """
     count = len(values)
     most = max(1, min(MOST_HARMONICS, (count - 1) // 4))

@@ -47,22 +47,10 @@ def is_even(time: Array) -> bool:
 def sample_times(stamp: Array, position: Array) -> tuple[Array, float, float]:
     """Return when samples were taken, the distance of two, and what an even clock leaves of the roughness.
 
-    Parameters
-    ----------
-    stamp : ndarray, shape (N,)
-        Increasing [s].
-    position : ndarray, shape (N, n)
-        [rad or m]
-
-    Returns
-    -------
-    time : ndarray, shape (N,)
-        Increasing [s]; the stamps themselves where an even clock does not make the positions smoother.
-    step : float
-        [s]
-    left : float
-        Roughness of the positions at the times of the smoothest even clock, in that at the stamps: below 0.9 that clock
-        is taken. NaN where the stamps are even.
+    Stamps, shape (N,), increase [s]; positions have the shape (N, n) [rad or m]. The times, shape (N,), increase [s];
+    they are the stamps themselves where an even clock does not make the positions smoother. The distance is in s. The
+    last is the roughness of the positions at the times of the smoothest even clock, in that at the stamps: below 0.9
+    that clock is taken. NaN where the stamps are even.
     """
     steps = np.diff(stamp)
     usual = float(np.median(steps)) if len(steps) else 0.0
@@ -77,22 +65,11 @@ def sample_times(stamp: Array, position: Array) -> tuple[Array, float, float]:
 
 
 def velocity_share(time: Array, position: Array, velocity: Array) -> float:
-    """Return how many times as fast recorded velocities are as positions by their times; NaN where they do not tell.
+    """Return how many times as fast recorded velocities are as positions by their times; 1 where they agree.
 
     They tell where, in every joint that moves, what velocities integrate to over some samples goes with what positions
-    change by, with the same factor.
-
-    Parameters
-    ----------
-    time : ndarray, shape (N,)
-        Increasing [s].
-    position, velocity : ndarray, shape (N, n)
-        [rad, rad/s; or m, m/s]
-
-    Returns
-    -------
-    float
-        1 where they agree.
+    change by, with the same factor; NaN where they do not. Times, shape (N,), increase [s]; positions and velocities
+    have the shape (N, n) [rad, rad/s; or m, m/s].
     """
     told = np.isfinite(velocity).all(axis=1)
     time, position, velocity = time[told], position[told], velocity[told]

@@ -163,10 +163,6 @@ class SampleScreen:
         values : ndarray, shape (M, C)
         arrival : ndarray of int64, shape (M,), optional
             Times of sending or arrival by a clock that does not jump [ns]; they may be late.
-
-        Returns
-        -------
-        ScreenedChunk
         """
         self.counts.samples += len(stamp)
         stamped = stamp != 0

@@ -43,17 +43,12 @@ class TrajectoryPoints(NamedTuple):
 
 
 class Spline:
-    """Motion through points, held at the last position afterwards.
+    """Motion through one point or more, held at the last position afterwards.
 
-    Between two points that hold positions only the motion is linear; where both hold velocities
-    it is the cubic, and where both hold accelerations too the quintic, that meets them:
+    Between two points that hold positions only the motion is linear; where both hold velocities it is the cubic, and
+    where both hold accelerations too the quintic, that meets them:
 
         q(s) = c_0 + c_1 s + ... + c_5 s^5,   0 <= s < T.
-
-    Parameters
-    ----------
-    points : TrajectoryPoints
-        At least one.
     """
 
     def __init__(self, points: TrajectoryPoints) -> None:
@@ -329,23 +324,13 @@ class ToleranceRequest(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalTolerances:
-    """What a goal allows; 0 is no limit.
+    """What a goal allows, arrays of shape (n,); 0 is no limit."""
 
-    Attributes
-    ----------
-    path_position, goal_position : ndarray, shape (n,)
-        On the way, and at the end [rad or m].
-    path_velocity, goal_velocity : ndarray, shape (n,)
-        [rad/s or m/s]
-    time : float
-        How long after the end the joints may take to get there [s].
-    """
-
-    path_position: Array
+    path_position: Array  # on the way [rad or m, rad/s or m/s]
     path_velocity: Array
-    goal_position: Array
+    goal_position: Array  # at the end
     goal_velocity: Array
-    time: float = 0.0
+    time: float = 0.0  # how long after the end the joints may take to get there [s]
 
     @classmethod
     def usual(cls, n: int) -> 'GoalTolerances':
@@ -364,10 +349,7 @@ class GoalTolerances:
     ) -> 'GoalTolerances':
         """Return these tolerances with those of a goal in their place.
 
-        Raises
-        ------
-        DataError
-            If a joint is unknown or a tolerance negative and not -1; the controller then takes its own.
+        Raises a DataError if a joint is unknown or a tolerance negative and not -1; the controller then takes its own.
         """
         columns = {
             name: getattr(self, name).copy()
@@ -430,23 +412,13 @@ def _resolved(own: float, requested: float, what: str) -> float:
 class SimulatedController:
     """Follows trajectories as a controller does, with path tolerance, speed scaling, deactivation and clamping.
 
-    Attributes
-    ----------
-    active : bool
-        An inactive controller ignores trajectories, and the arm keeps the last command.
-    speed_scaling : float
-        Trajectory time per time, 0 to 1.
-    path_tolerance : float
-        How far a joint may be from its reference before the controller holds it where it is [rad or m]; 0: any.
+    An inactive controller (``active``) ignores trajectories, and the arm keeps the last command. ``speed_scaling`` is
+    trajectory time per time, 0 to 1; ``path_tolerance`` how far a joint may be from its reference before the controller
+    holds it where it is [rad or m], 0 for any.
 
-    Parameters
-    ----------
-    joint_names, position, blend
-        See :class:`TrajectoryFollower`.
-    from_command : bool
-        Begin a new trajectory at the last command (``interpolate_from_desired_state``), not at the measured state.
-    velocity_limits : ndarray, shape (n,), optional
-        What the commands are clamped to, as by ``enforce_command_limits`` [rad/s or m/s].
+    ``from_command``: begin a new trajectory at the last command (``interpolate_from_desired_state``), not at the
+    measured state. ``velocity_limits``, shape (n,): what the commands are clamped to, as by ``enforce_command_limits``
+    [rad/s or m/s]. For the others see :class:`TrajectoryFollower`.
     """
 
     def __init__(
@@ -477,15 +449,8 @@ class SimulatedController:
     ) -> None:
         """Take over a new trajectory; see :meth:`TrajectoryFollower.command`.
 
-        Parameters
-        ----------
-        measured : tuple of ndarray, each of shape (n,), optional
-            Position and velocity at the first instant of the last sampling: there the new trajectory begins.
-
-        Raises
-        ------
-        DataError
-            If the controller is not active, or refuses the trajectory.
+        It begins where the arm was ``measured``: position and velocity, shape (n,) each, at the first instant of the
+        last sampling. Raises a DataError if the controller is not active, or refuses the trajectory.
         """
         if not self.active:
             raise DataError('the controller is not active')

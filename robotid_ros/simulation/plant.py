@@ -313,36 +313,15 @@ class FloatingPlant(_Simulated):
 
         M(q) [dV_0; ddq_r + w^2 (q_r - q) + 2 w (dq_r - dq)] + c(q, V) = [0; tau]
 
-    The upper six rows give dV_0, the others tau, with w = 2 pi bandwidth.
+    The upper six rows give dV_0, the others tau, with w = 2 pi bandwidth. Rate and bandwidth [Hz] and the wall are as
+    for :class:`Plant`; the model has its base and what it holds.
 
-    Attributes
-    ----------
-    nominal : RobotModel
-    rate : float
-        [Hz]
-    wall : Wall or None
-        What one joint runs into.
-    base_position, base_orientation : ndarray, shape (3,) and (4,)
-        Of the base where the last run began: its origin [m] and its quaternion (w, x, y, z), in the inertial frame.
-    base_twist : ndarray, shape (6,)
-        [v; w] there: velocity of the base frame's origin and angular velocity, along the axes of the base
-        [m/s, rad/s].
+    Where the last run began, ``base_position``, shape (3,), is the origin of the base [m] and ``base_orientation``,
+    shape (4,), its quaternion (w, x, y, z), in the inertial frame; ``base_twist``, shape (6,), is [v; w], the velocity
+    of the base frame's origin and the angular velocity, along the axes of the base [m/s, rad/s].
 
-    Parameters
-    ----------
-    model : RobotModel
-        The arm with its base and what it holds.
-    rate : float
-        Steps per second [Hz].
-    bandwidth : float
-        Of the position controller [Hz]; at most rate/15.
-
-    Raises
-    ------
-    ModelError
-        If the base has no mass, MuJoCo does not take the arm, or a number is out of its range.
-    MissingDependencyError
-        If MuJoCo is not installed.
+    Raises a ModelError if the base has no mass, MuJoCo does not take the arm, or a number is out of its range. Raises a
+    MissingDependencyError if MuJoCo is not installed.
     """
 
     def __init__(self, model: RobotModel, *, rate: float = 500.0, bandwidth: float = 10.0) -> None:

@@ -66,23 +66,13 @@ class Servo:
 def identify_servo(recorded: Dataset, command: Array, torque: Array, bias: Array) -> Servo:
     """Return the servos that explain the torque best.
 
-    For each delay, gains are the least-squares solution joint by joint; the delay with the smallest
-    residual of all joints, each relative to its torque, is refined by a parabola.
+    For each delay, gains are the least-squares solution joint by joint; the delay with the smallest residual of all
+    joints, each relative to its torque, is refined by a parabola.
 
-    Parameters
-    ----------
-    recorded : Dataset
-        Measured motion; the first LONGEST_DELAY of each run is left out.
-    command : ndarray, shape (N, n)
-        Commanded positions [rad].
-    torque, bias : ndarray, shape (N, n)
-        Of the motors, measured or of an identified model, and of that model's gravity, Coriolis and centrifugal
-        forces [N m].
-
-    Raises
-    ------
-    DataError
-        If there are too few samples, or the command does not differ from the position.
+    Of the recorded motion, the first LONGEST_DELAY of each run is left out. ``command``, shape (N, n): commanded
+    positions [rad]. ``torque`` and ``bias``, shape (N, n): of the motors, measured or of an identified model, and of
+    that model's gravity, Coriolis and centrifugal forces [N m]. Raises a DataError if there are too few samples, or the
+    command does not differ from the position.
     """
     kept = _kept(recorded, command)
 
@@ -275,30 +265,11 @@ def replayed(
 ) -> Array:
     """Return the positions of an arm that gets the recorded torque, from the recorded state on in each window.
 
-    Parameters
-    ----------
-    mjcf : str
-        The arm; its joints have the recorded ones' names.
-    recorded : Dataset
-    windows : list of slice
-    servo : Servo, optional
-        Drives the arm along a command, in place of the recorded torque.
-    command : ndarray, shape (N, n), optional
-        Commanded positions at the recorded instants, for the servo [rad or m].
-    extra : ndarray, shape (N, n), optional
-        Torque on top of that [N m or N].
+    They have the shape (N, n) and are NaN outside of the windows. The joints of the MJCF have the recorded ones' names.
+    A ``servo`` drives the arm along a ``command``, shape (N, n), in place of the recorded torque: commanded positions
+    at the recorded instants [rad or m]. ``extra``, shape (N, n), is torque on top of that [N m or N].
 
-    Returns
-    -------
-    ndarray, shape (N, n)
-        NaN outside of the windows.
-
-    Raises
-    ------
-    MissingDependencyError
-        Without MuJoCo.
-    DataError
-        If the simulated arm flies apart.
+    Raises a MissingDependencyError without MuJoCo. Raises a DataError if the simulated arm flies apart.
     """
     mujoco = load_mujoco('replay a recording')
     mujoco.set_mju_user_warning(lambda _: None)  # it would print each, and write a log file beside the user's

@@ -70,37 +70,6 @@ FUNCTIONS = {
 }
 
 
-class OperationCount(tuple[int, int]):
-    """Operations of one evaluation: the pair (multiplications, additions).
-
-    Every one emitted counts, by constants too. Sines and cosines, like other functions, are not part of the pair.
-    """
-
-    trigonometric: int
-
-    def __new__(cls, multiplications: int, additions: int, trigonometric: int = 0) -> 'OperationCount':
-        """Return the pair, with the number of sines and cosines beside it."""
-        pair = super().__new__(cls, (multiplications, additions))
-        pair.trigonometric = trigonometric
-        return pair
-
-    @property
-    def multiplications(self) -> int:
-        """Number of multiplications."""
-        return self[0]
-
-    @property
-    def additions(self) -> int:
-        """Number of additions and subtractions."""
-        return self[1]
-
-    def __repr__(self) -> str:
-        return f'{self[0]} multiplications, {self[1]} additions, {self.trigonometric} sines and cosines'
-
-    def __getnewargs__(self) -> tuple[int, int, int]:
-        return (self[0], self[1], self.trigonometric)
-
-
 class Graph:
     """A growing, hash-consed set of operations.
 
@@ -277,15 +246,6 @@ class Graph:
                     order.append(node)
                     stack.pop()
         return order
-
-    def count(self, outputs: Iterable[int]) -> OperationCount:
-        """Return the operations that evaluating the outputs takes."""
-        kinds = [self.kind[node] for node in self.schedule(outputs)]
-        return OperationCount(
-            multiplications=kinds.count(Op.MULTIPLY),
-            additions=kinds.count(Op.ADD),
-            trigonometric=kinds.count(Op.SIN) + kinds.count(Op.COS),
-        )
 
     def _node(self, kind: int, first: int, second: int) -> int:
         key = (kind, first, second)
@@ -466,25 +426,34 @@ class GraphFunction:
         return any(self.graph.kind[node] in (Op.SIN, Op.COS) for node in self.schedule)
 
     @property
-    def operations(self) -> OperationCount:
-        """Operations of one sample."""
-        return self.graph.count(self.references)
+    def operations(self) -> tuple[int, int]:
+        """Multiplications, and additions and subtractions, of one sample; by constants too, without functions."""
+        kinds = [self.graph.kind[node] for node in self.schedule]
+        return kinds.count(Op.MULTIPLY), kinds.count(Op.ADD)
 
     @cached_property
     def input_places(self) -> list[tuple[int, int]]:
         """For each input number its block and its column in it."""
         return [(b, k) for b, block in enumerate(self.inputs) for k in range(block.width)]
 
+    def with_inputs(self, graph: Graph, instead: Callable[[int], int | None]) -> tuple[int, ...]:
+        """Return the outputs in another graph, with references there in the place of inputs, by their numbers."""
+        old = self.graph
+
+        def replaced(node: int, _: object) -> int | None:
+            return instead(old.first[node]) if old.kind[node] == Op.INPUT else None
+
+        return old.rewritten(self.schedule, self.references, graph, replaced)
+
 
 def with_numbers(function: GraphFunction, name: str, values: Array) -> GraphFunction:
     """Return a function with numbers for its last inputs, which all samples share; what becomes constant is folded."""
-    old, graph, first = function.graph, Graph(), len(function.input_places) - len(values)
+    graph, first = Graph(), len(function.input_places) - len(values)
 
-    def number(node: int, _: object) -> int | None:
-        place = old.first[node] - first
-        return graph.constant_reference(float(values[place])) if old.kind[node] == Op.INPUT and place >= 0 else None
+    def number(slot: int) -> int | None:
+        return graph.constant_reference(float(values[slot - first])) if slot >= first else None
 
-    references = old.rewritten(function.schedule, function.references, graph, number)
+    references = function.with_inputs(graph, number)
     return GraphFunction(name=name, graph=graph, inputs=function.inputs[:-1], references=references)
 
 
@@ -630,12 +599,7 @@ def at_joints(function: GraphFunction, drives: Array) -> GraphFunction:
         given = graph.inputs(len(slots), block.width)
         kept = block.shared or block.name == 'direction'  # the direction is that of the motor
         slots += given if kept else combined(turned.get(block.name, drives), given)
-    old = function.graph
-
-    def turned_input(node: int, _: object) -> int | None:
-        return slots[old.first[node]].reference if old.kind[node] == Op.INPUT else None
-
-    at_motors = np.array(old.rewritten(function.schedule, function.references, graph, turned_input)).reshape(n, -1)
+    at_motors = np.array(function.with_inputs(graph, lambda slot: slots[slot].reference)).reshape(n, -1)
     columns = [combined(drives.T, [Expression(graph, int(a)) for a in column]) for column in at_motors.T]
     references = tuple(column[row].reference for row in range(n) for column in columns)
     return GraphFunction(name=function.name, graph=graph, inputs=function.inputs, references=references)

@@ -33,7 +33,6 @@ from robotid_ros.dynamics.codegen.expression import (
     InputBlock,
     Number,
     Op,
-    OperationCount,
     at_joints,
     combined,
     factored,
@@ -73,24 +72,15 @@ from robotid_ros.progress import Progress
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JointFriction:
-    """Friction of all joints as formulas.
-
-    Attributes
-    ----------
-    name : str
-    parameters : tuple of tuple of (str, str)
-        For each joint, names and units of its parameters; equally many.
-    torque : callable
-        From (joint, velocity, its parameters, load, position) to the joint's friction torque, all of
-        them expressions but the joint's number; load is the torque without friction.
-    rest : ndarray, shape (n, 2), optional
-        Speed below which a joint rests, and its friction there against the direction of the last motion
-        [rad/s, N m]; speed 0 for a joint that has none.
-    """
+    """Friction of all joints as formulas."""
 
     name: str
-    parameters: tuple[tuple[tuple[str, str], ...], ...]
+    parameters: tuple[tuple[tuple[str, str], ...], ...]  # names and units of those of each joint; equally many
+    # from (joint, velocity, its parameters, load, position) to the joint's friction torque, all of them expressions but
+    # the joint's number; load is the torque without friction
     torque: Callable[[int, Expression, Sequence[Expression], Expression, Expression], Number]
+    # shape (n, 2): speed below which a joint rests, and its friction there against the direction of the last motion
+    # [rad/s, N m]; speed 0 for a joint that has none
     rest: Array | None = None
 
 
@@ -153,7 +143,7 @@ class MinimalModel:
         return (*self.base.units, *(unit for joint in friction for _, unit in joint))
 
     @property
-    def operations(self) -> OperationCount:
+    def operations(self) -> tuple[int, int]:
         """Operations of one evaluation of the inverse dynamics: (multiplications, additions).
 
         Every multiplication, addition and subtraction of the generated code counts, by constants
@@ -316,13 +306,8 @@ _ROUND_OFF = 1e-14
 def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float) -> tuple[IntArray, Array]:
     """Return the minimal parameters of the minimal frames, laminae wherever possible.
 
-    Returns
-    -------
-    columns : ndarray of int, shape (k,)
-        Which of the standard parameters of the minimal frames (PSEUDO_NAMES link by link, then the drives') are kept;
-        the others are zero.
-    map : ndarray, shape (k, p)
-        From the model's standard parameters.
+    That are, of the standard parameters of the minimal frames (PSEUDO_NAMES link by link, then the drives'), the k that
+    are kept, the others being zero, and the map to these from the model's standard parameters, shape (k, p).
     """
     model, count = base.model, len(base.columns)
     transform = np.eye(count)
@@ -450,10 +435,6 @@ def minimal_model(
         Called with a fraction between 0 and 1 and a text.
     **columns : bool
         Drive parameters beside the inertial ones: rotor_inertia, viscous, coulomb, offset.
-
-    Returns
-    -------
-    MinimalModel
 
     Raises
     ------

@@ -37,15 +37,11 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number, exact
 from robotid_ros.dynamics.codegen.symbolic_regressor import (
-    Rows,
-    Vector,
+    Symbols,
     constant_vector,
     cross,
-    dot,
     matrix_times,
-    plus,
-    rows_times,
-    times,
+    symbols,
     turned,
     velocity_matrix,
 )
@@ -264,10 +260,10 @@ class Form:
 class _Motion:
     """Motion of a body in some frame: w, dw, the rows of U, and the differences of its diagonal."""
 
-    rate: Vector
-    change: Vector
-    matrix: Rows
-    differences: Vector  # Uzz - Uyy, Uxx - Uzz, Uyy - Uxx
+    rate: Symbols
+    change: Symbols
+    matrix: Symbols
+    differences: Symbols  # Uzz - Uyy, Uxx - Uzz, Uyy - Uxx
 
 
 def pseudo_parameter_map() -> Array:
@@ -305,6 +301,8 @@ class TorqueTracer:
             for part in motion
         )
         self.parameters = parameters
+        self.evaluated: dict[int, tuple[_Motion, Symbols]] = {}  # motion of each body, and acceleration of its origin
+        self.arms: dict[int, Symbols] = {}  # from the origin before to that of each body
         self.group_of = {k: group for group in chain.groups for k in group}
         # The frame in which each body is evaluated: own frame of a body, or None for its group's. A body that slides is
         # evaluated where the body before it is, whose orientation it shares.
@@ -317,54 +315,43 @@ class TorqueTracer:
 
     def torques(self) -> list[Number]:
         """Return the torques: forward pass, then backward pass."""
-        chain, n = self.chain, len(self.angle)
+        chain = self.chain
         acceleration, rest = constant_vector(self.graph, chain.start), constant_vector(self.graph, np.zeros(3))
         motion = self._motion(rest, rest)
-        evaluated: list[_Motion] = [motion] * n
-        accelerations: list[Vector] = [acceleration] * n
-        arms: list[Vector] = [rest] * n
         for g, group in enumerate(chain.groups):
             if g > 0:
-                arms[group[0]] = self._arm(group[0], None)
-                acceleration = plus(acceleration, rows_times(motion.matrix, arms[group[0]]))
+                self.arms[group[0]] = self._arm(group[0], None)
+                acceleration = acceleration + motion.matrix @ self.arms[group[0]]
                 motion = self._tilted(motion, chain.tilts[g])
                 acceleration = matrix_times(chain.tilts[g].T, acceleration)
-            acceleration, motion = self._forward(g, motion, acceleration, evaluated, accelerations, arms)
-        return self._backward(evaluated, accelerations, arms)
+            acceleration, motion = self._forward(group, motion, acceleration)
+        return self._backward()
 
-    def _forward(
-        self,
-        g: int,
-        base: _Motion,
-        acceleration: Vector,
-        evaluated: list[_Motion],
-        accelerations: list[Vector],
-        arms: list[Vector],
-    ) -> tuple[Vector, _Motion]:
+    def _forward(self, group: Sequence[int], base: _Motion, acceleration: Symbols) -> tuple[Symbols, _Motion]:
         """Go through one group; return acceleration and motion of its last body in its own frame."""
-        chain, group = self.chain, self.chain.groups[g]
+        chain = self.chain
         place: int | None = None  # the frame the acceleration is in: own frame of this body, or the group's
         motion = base
         for position, k in enumerate(group):
             if position:
-                arms[k] = self._arm(k, place)
-                acceleration = plus(acceleration, rows_times(motion.matrix, arms[k]))
+                self.arms[k] = self._arm(k, place)
+                acceleration = acceleration + motion.matrix @ self.arms[k]
             if chain.revolute[k]:
                 motion = self._in_group(k, base) if self.places[k] is None else self._in_own(k, base)
                 acceleration = self._turned(acceleration, place, self.places[k])
             else:
                 direction = self._direction(k, place)  # of sliding, which adds 2 w x dq d + ddq d
-                swing = times(2.0 * self.rate[k], cross(motion.rate, direction))
-                acceleration = plus(plus(acceleration, swing), times(self.change[k], direction))
+                swing = cross(motion.rate, direction) * (2.0 * self.rate[k])
+                acceleration = acceleration + swing + direction * self.change[k]
             place = self.places[k]
-            evaluated[k], accelerations[k] = motion, acceleration
+            self.evaluated[k] = motion, acceleration
         last = group[-1]
         if place is None and any(chain.revolute[k] for k in group):
             motion = self._in_own(last, base)
             acceleration = self._turned(acceleration, None, last)
         return acceleration, motion
 
-    def _backward(self, evaluated: list[_Motion], accelerations: list[Vector], arms: list[Vector]) -> list[Number]:
+    def _backward(self) -> list[Number]:
         """Return the joints' torques."""
         chain = self.chain
         result: list[Number] = [self.zero] * len(self.angle)
@@ -376,18 +363,18 @@ class TorqueTracer:
                 force, moment = (self._turned(x, group[-1], place) for x in (force, moment))
             for position in range(len(group) - 1, -1, -1):
                 k = group[position]
-                own_force, own_moment = self._wrench(k, place, evaluated[k], accelerations[k])
-                force, moment = plus(force, own_force), plus(moment, own_moment)
-                along = dot(force, self._direction(k, place))
+                own_force, own_moment = self._wrench(k, place, *self.evaluated[k])
+                force, moment = force + own_force, moment + own_moment
+                along = force @ self._direction(k, place)
                 result[k] = chain.signs[k] * moment[2] if chain.revolute[k] else along
                 below = self.places[group[position - 1]] if position else None
                 force, moment = (self._turned(x, place, below) for x in (force, moment))
                 place = below
                 if position:
-                    moment = plus(moment, cross(arms[k], force))
+                    moment = moment + cross(self.arms[k], force)
             if g > 0:
                 force, moment = (matrix_times(chain.tilts[g], x) for x in (force, moment))
-                moment = plus(moment, cross(arms[group[0]], force))
+                moment = moment + cross(self.arms[group[0]], force)
         return result
 
     def _angle_between(self, start: int | None, end: int | None) -> tuple[Number, float]:
@@ -414,7 +401,7 @@ class TorqueTracer:
             return ((c, s), (-s, c), (-c, -s), (s, -c))[quarters % 4]
         return (angle + constant).cos(), (angle + constant).sin()
 
-    def _turned(self, vector: Vector, start: int | None, end: int | None) -> Vector:
+    def _turned(self, vector: Symbols, start: int | None, end: int | None) -> Symbols:
         if start == end:
             return vector
         return turned(vector, *self._trigonometry(start, end))
@@ -425,21 +412,16 @@ class TorqueTracer:
         if not np.array_equal(np.abs(tilt), np.round(np.abs(tilt))):
             return self._motion(rate, change)
         source = [int(np.argmax(np.abs(tilt[:, k]))) for k in range(3)]
-        sign = [float(tilt[source[k], k]) for k in range(3)]
-        u, d = motion.matrix, motion.differences
-
-        def row(i: int) -> Vector:
-            x, y, z = (sign[i] * sign[j] * u[source[i]][source[j]] for j in range(3))
-            return (x, y, z)
-
+        sign = tilt[source, range(3)]
+        d = motion.differences
         gap = {(2, 1): d[0], (0, 2): d[1], (1, 0): d[2]}
         gap |= {(j, i): -value for (i, j), value in gap.items()}
-        d0, d1, d2 = (gap[source[i], source[j]] for i, j in ((2, 1), (0, 2), (1, 0)))
-        return _Motion(rate, change, (row(0), row(1), row(2)), (d0, d1, d2))
+        differences = symbols(*(gap[source[i], source[j]] for i, j in ((2, 1), (0, 2), (1, 0))))
+        return _Motion(rate, change, motion.matrix[np.ix_(source, source)] * np.outer(sign, sign), differences)
 
-    def _motion(self, rate: Vector, change: Vector) -> _Motion:
+    def _motion(self, rate: Symbols, change: Symbols) -> _Motion:
         xx, yy, zz = (component * component for component in rate)
-        return _Motion(rate, change, velocity_matrix(rate, change), (zz - yy, xx - zz, yy - xx))
+        return _Motion(rate, change, velocity_matrix(rate, change), symbols(zz - yy, xx - zz, yy - xx))
 
     def _group_rate(self, k: int) -> tuple[Number, Number]:
         group = self.group_of[k]
@@ -454,19 +436,19 @@ class TorqueTracer:
         """Return the motion of body k in its group's frame."""
         rate, change = self._group_rate(k)
         x, y, z = base.rate
-        rates: Vector = (x, y, z + rate)
-        changes: Vector = (base.change[0] + y * rate, base.change[1] - x * rate, base.change[2] + change)
+        rates = symbols(x, y, z + rate)
+        changes = base.change + symbols(y * rate, -(x * rate), change)
         if not self.form.stepped[k]:
             return self._motion(rates, changes)
         u, (d0, d1, d2) = base.matrix, base.differences
         twice = 2.0 * rate
         extra = (z + rates[2]) * rate
-        matrix = (
+        matrix = symbols(
             (u[0][0] - extra, u[0][1] - change, u[0][2]),
             (u[1][0] + change, u[1][1] - extra, u[1][2]),
             (u[2][0] + twice * x, u[2][1] + twice * y, u[2][2]),
         )
-        return _Motion(rates, changes, matrix, (d0 + extra, d1 - extra, d2))
+        return _Motion(rates, changes, matrix, symbols(d0 + extra, d1 - extra, d2))
 
     def _in_own(self, k: int, base: _Motion) -> _Motion:
         """Return the motion of body k in its own frame."""
@@ -474,39 +456,39 @@ class TorqueTracer:
         x, y, z = self._turned(base.rate, None, k)
         if not self.form.stepped[k]:
             dx, dy, dz = self._turned(base.change, None, k)
-            return self._motion((x, y, z + rate), (dx + y * rate, dy - x * rate, dz + change))
+            return self._motion(symbols(x, y, z + rate), symbols(dx + y * rate, dy - x * rate, dz + change))
         z, dz = z + rate, base.change[2] + change
-        uxz, uyz, _ = self._turned((base.matrix[0][2], base.matrix[1][2], self.zero), None, k)
+        uxz, uyz, _ = self._turned(symbols(*base.matrix[:2, 2], self.zero), None, k)
         yy, zz = y * y, z * z
         xx = -base.matrix[2][2] - yy if self.form.traced[k] else x * x
         xy, xz, yz = x * y, x * z, y * z
         dx, dy = yz - uyz, uxz - xz
         return _Motion(
-            (x, y, z),
-            (dx, dy, dz),
-            ((-(yy + zz), xy - dz, uxz), (xy + dz, -(xx + zz), uyz), (xz - dy, yz + dx, base.matrix[2][2])),
-            (zz - yy, xx - zz, yy - xx),
+            symbols(x, y, z),
+            symbols(dx, dy, dz),
+            symbols((-(yy + zz), xy - dz, uxz), (xy + dz, -(xx + zz), uyz), (xz - dy, yz + dx, base.matrix[2][2])),
+            symbols(zz - yy, xx - zz, yy - xx),
         )
 
-    def _arm(self, k: int, place: int | None) -> Vector:
+    def _arm(self, k: int, place: int | None) -> Symbols:
         """Return the vector from origin k - 1 to origin k, in the frame of body ``place`` or the group's."""
         own = constant_vector(self.graph, self.chain.offsets[k])
         if not self.chain.revolute[k]:
-            own = plus(own, times(self.angle[k], constant_vector(self.graph, self.chain.directions[k])))
+            own = own + constant_vector(self.graph, self.chain.directions[k]) * self.angle[k]
         if k == self.group_of[k][0]:
             return own
         return self._turned(own, k - 1, place)
 
-    def _direction(self, k: int, place: int | None) -> Vector:
+    def _direction(self, k: int, place: int | None) -> Symbols:
         own = constant_vector(self.graph, self.chain.directions[k])
         if k == self.group_of[k][0]:
             return own
         return self._turned(own, k - 1, place)
 
-    def _wrench(self, k: int, place: int | None, motion: _Motion, acceleration: Vector) -> tuple[Vector, Vector]:
+    def _wrench(self, k: int, place: int | None, motion: _Motion, acceleration: Symbols) -> tuple[Symbols, Symbols]:
         """Return force and moment about the origin that body k needs."""
         own = {name: self.parameters[k].get(name, self.zero) for name in PSEUDO_NAMES}
-        first: Vector = (own['mx'], own['my'], own['mz'])
+        first = symbols(own['mx'], own['my'], own['mz'])
         u, (ax, ay, az) = motion.matrix, acceleration
         xx, yy, xy, xz, yz, zz, m = (own[name] for name in ('Sxx', 'Syy', 'Sxy', 'Sxz', 'Syz', 'Szz', 'm'))
         turning: Number
@@ -515,7 +497,7 @@ class TorqueTracer:
         else:
             c, s = self._trigonometry(k, place)
             first = turned(first, c, s)
-            xz, yz, _ = turned((xz, yz, self.zero), c, s)
+            xz, yz, _ = turned(symbols(xz, yz, self.zero), c, s)
             # The 2 x 2 block turned: Sxx - s (P s - Q c), Sxy - s (Q s + P c) with P = Sxx - Syy, Q = 2 Sxy.
             p, q = xx - yy, 2.0 * xy
             moved = s * (p * s - q * c)
@@ -526,9 +508,9 @@ class TorqueTracer:
             else:
                 turning = motion.change[2] * polar + (motion.rate[0] * motion.rate[1]) * (xx - yy)
         mx, my, mz = first
-        force = plus(rows_times(u, first), times(m, acceleration))
+        force = u @ first + acceleration * m
         d0, d1, d2 = motion.differences
-        moment: Vector = (
+        moment = symbols(
             u[2][0] * xy - u[1][0] * xz + d0 * yz + u[2][1] * yy - u[1][2] * zz + az * my - ay * mz,
             d1 * xz + u[0][1] * yz + u[0][2] * zz - u[2][0] * xx - u[2][1] * xy + ax * mz - az * mx,
             turning + d2 * xy + u[1][2] * xz - u[0][2] * yz + ay * mx - ax * my,

@@ -308,19 +308,14 @@ def c_source(code: GeneratedCode, prefix: str = '', header: str | None = None) -
     lines += _helpers(code, 'static')
     lines += ['', *_tables(code, prefix), '', *_coefficient_function(code, prefix)]
     for name, function in code.c_functions.items():
-        lines += ['', *_function(function, _signature(code, name, prefix), name)]
+        lines += ['', *_function(function, _signature(code, name, function, prefix), name)]
     return '\n'.join(lines) + '\n'
 
 
 def c_header(code: GeneratedCode, prefix: str = '', name: str = 'inverse_dynamics.h') -> str:
     """Return the header file; see :meth:`MinimalModel.c_header`."""
     _check_prefix(prefix)
-    guard = 'ROBOTID_' + re.sub(r'[^A-Za-z0-9]', '_', f'{prefix}{name}').upper()
     lines = [
-        _title(code),
-        f'#ifndef {guard}',
-        f'#define {guard}',
-        '',
         *_about(code, prefix),
         '',
         '#ifdef __cplusplus',
@@ -334,21 +329,14 @@ def c_header(code: GeneratedCode, prefix: str = '', name: str = 'inverse_dynamic
         '#ifdef __cplusplus',
         '}',
         '#endif',
-        '',
-        f'#endif /* {guard} */',
     ]
-    return '\n'.join(lines) + '\n'
+    return _guarded(_title(code), f'{prefix}{name}', lines)
 
 
 def cpp_header(code: GeneratedCode, namespace: str, name: str = 'inverse_dynamics.hpp') -> str:
     """Return one header for C++11 and later; see :meth:`MinimalModel.cpp_header`."""
     _check_prefix(namespace or '-')
-    guard = 'ROBOTID_' + re.sub(r'[^A-Za-z0-9]', '_', f'{namespace}_{name}').upper()
     lines = [
-        _title(code).replace('C99', 'C++11, header only'),
-        f'#ifndef {guard}',
-        f'#define {guard}',
-        '',
         *_INCLUDES,
         '',
         *_about(code, ''),
@@ -364,14 +352,24 @@ def cpp_header(code: GeneratedCode, namespace: str, name: str = 'inverse_dynamic
         *_coefficient_function(code, '', 'inline '),
     ]
     for each, function in code.c_functions.items():
-        lines += ['', _comment(code, each), *_function(function, f'inline {_signature(code, each, "")}', each)]
-    lines += ['', f'}}  /* namespace {namespace} */', '', f'#endif /* {guard} */']
-    return '\n'.join(lines) + '\n'
+        lines += [
+            '',
+            _comment(code, each),
+            *_function(function, f'inline {_signature(code, each, function, "")}', each),
+        ]
+    lines += ['', f'}}  /* namespace {namespace} */']
+    return _guarded(_title(code).replace('C99', 'C++11, header only'), f'{namespace}_{name}', lines)
+
+
+def _guarded(title: str, name: str, lines: list[str]) -> str:
+    """Return a header with a guard of its name around some lines."""
+    guard = 'ROBOTID_' + re.sub(r'[^A-Za-z0-9]', '_', name).upper()
+    return '\n'.join([title, f'#ifndef {guard}', f'#define {guard}', '', *lines, '', f'#endif /* {guard} */']) + '\n'
 
 
 def _about(code: GeneratedCode, prefix: str) -> list[str]:
     """Return the comment on joints, parameters and use."""
-    operations = code.functions['inverse_dynamics'].operations
+    multiplications, additions = code.functions['inverse_dynamics'].operations
     parameters = zip(code.names, code.units, code.parameters, strict=True)
     return [
         '/*',
@@ -384,7 +382,7 @@ def _about(code: GeneratedCode, prefix: str) -> list[str]:
         ' * first moments, m: mass; links count from 1), then those of friction:',
         *(f' *   {k}: {name} [{unit}] = {value:.6g}' for k, (name, unit, value) in enumerate(parameters)),
         ' *',
-        f' * inverse_dynamics: {operations.multiplications} multiplications, {operations.additions} additions.',
+        f' * inverse_dynamics: {multiplications} multiplications, {additions} additions.',
         ' * Its coefficients are linear in the parameters: compute them once per parameter set with',
         ' * coefficients(), or take the table default_coefficients. No function allocates or keeps a state.',
         *(() if code.rest is None else (' *', *(f' * {line}' for line in REST))),
@@ -429,9 +427,9 @@ def _sizes(code: GeneratedCode, prefix: str) -> list[str]:
     ]
 
 
-def _signature(code: GeneratedCode, name: str, prefix: str) -> str:
+def _signature(code: GeneratedCode, name: str, function: GraphFunction, prefix: str) -> str:
     n = code.model.n
-    blocks = sorted(code.c_functions[name].inputs, key=lambda block: block.shared)
+    blocks = sorted(function.inputs, key=lambda block: block.shared)
     arguments = [f'const double {block.name}[{block.width}]' for block in blocks]
     out = f'double regressor_rows[{n * code.base}]' if name == 'regressor' else f'double tau[{n}]'
     return f'void {prefix}{name}({", ".join([*arguments, out])})'
@@ -448,8 +446,8 @@ def _declarations(code: GeneratedCode, prefix: str) -> list[str]:
     ]
     if code.rest is not None:
         lines.insert(2, f'extern const double {prefix}rest_speed[{code.model.n}];')
-    for name in code.c_functions:
-        lines += ['', _comment(code, name), f'{_signature(code, name, prefix)};']
+    for name, function in code.c_functions.items():
+        lines += ['', _comment(code, name), f'{_signature(code, name, function, prefix)};']
     return lines
 
 
