@@ -120,7 +120,8 @@ class Belief:
         self.shown_speed = np.where(sane & np.isfinite(slope), np.nan_to_num(both), 0.0)
         known = np.isfinite(slope) & (over <= GOES_ON)
         told = np.where(sane & (witness | (~known & (self._doubted <= self._witnessed))), told, slope)
-        value = np.clip(np.nan_to_num(np.where(np.isfinite(told), told, slope)), -self._fastest, self._fastest)
+        most = _FASTER * self._fastest
+        value = np.clip(np.nan_to_num(np.where(np.isfinite(told), told, slope)), -most, most)
         self._place, self._velocity = np.where(good, self._track, self._place), np.where(good, value, self._velocity)
         self._came = np.where(good, now, self._came)
         self._good = np.where(good | np.isneginf(self._good), time, self._good)

@@ -129,11 +129,11 @@ def plan_stop(
     times = _durations(starts, braking)
     admissible = _admissible_ends(starts, times, limits.velocity, braking)
     straight = first.position + 0.5 * times[:, None] * first.velocity
-    places = np.array([start.position for start in starts])
-    # What holds a joint lets its controller's reference go on: that is led back half of the way at least.
-    between = [straight + 0.5 * (bound - first.position) for bound in (places.min(axis=0), places.max(axis=0))]
+    # What holds a joint lets its controller's reference go on: that is led back to where the joint can be by the end,
+    # at the speed that it shows.
+    between = [first.position + part * times[:, None] * first.velocity for part in (0.0, 1.0)]
     inside = _inside(first.position, limits)
-    straight, *between = (np.clip(ends, *inside) for ends in (straight, *between))
+    straight, *between = (np.clip(ends, *inside) for ends in (straight, np.minimum(*between), np.maximum(*between)))
     wanted = [(straight, between)]
     if path is not None:
         bounds = [np.where(path.along, bound, other) for bound, other in zip(inside, between, strict=True)]
