@@ -211,7 +211,8 @@ class Supervisor:
         It is ``foreign`` where somebody else may lead the arm; one who appears in a stop is a reason for another.
         """
         self._again = self._again or (foreign and not self._claimed and self.state is State.STOPPING)
-        self._foreign, self._claimed = self._foreign or foreign, self._claimed or foreign
+        self._claimed = self._claimed or foreign
+        self._foreign = self._foreign or foreign
         if self.state is State.RUNNING and self._problem is None:
             self._problem = problem, fault
 
