@@ -50,13 +50,13 @@ def test_a_velocity_is_measured_or_the_slope_of_the_positions():
     assert told.motion.velocity[1] == 0.75
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=15)
 @given(gap=st.floats(0.002, 0.145), speed=st.floats(-2.9, 2.9), every=st.floats(0.03, 0.06))
 def test_a_joint_that_was_not_read_for_a_while_moved_all_that_time(gap, speed, every):
     """The others were: its way counts from its own reading before; and a speed above its limit is believed."""
-    belief, _ = seen(lambda t: speed * t, belief=Belief(NAMES, np.array([2.0, 2.0])))
-    for time in np.arange(2.0, 2.6, STEP):
-        read = time > 2.0 + gap and int(time / every) != int((time - STEP) / every)
+    belief, _ = seen(lambda t: speed * t, until=0.5, belief=Belief(NAMES, np.array([2.0, 2.0])))
+    for time in np.arange(0.5, 1.0, STEP):
+        read = time > 0.5 + gap and int(time / every) != int((time - STEP) / every)
         belief.receive(np.array([0.3, speed * time if read else np.nan]), None, time, 50.0 + time)
         if read:
             assert belief.motion.velocity[1] == pytest.approx(speed, abs=0.02)

@@ -523,11 +523,9 @@ class Supervisor:
         likely = len(starts)
         if age > GOES_ON:  # it may stand since, as where its controller was not active
             starts.append(JointMotion(position=motion.position, velocity=np.zeros_like(motion.velocity)))
-        if self._foreign or not self._on_path:  # it may go on as whoever else leads it wants
+        if self._foreign:  # it may go on as whoever else leads it wants
             for as_it_went in (motion, replace(motion, acceleration=belief.acceleration)):
                 starts += [as_it_went.after(min(age, GOES_ON) + step) for step in steps]
-            if age > GOES_ON:
-                starts += [motion.after(age + step) for step in steps]
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
         goal = None if self._stop is None else self._stop.move.goal
         if self._halted:
