@@ -641,7 +641,12 @@ def run_fault(fault: Fault, plan: RunPlan, **controller: Any) -> Outcome:
     steps = np.abs(np.diff(led, n=2, axis=0))[own & begun]
     # While somebody pushes a joint, only where it is led to is the node's doing.
     places = np.where(track[:, :1] < fault.until, led, track[:, 1:])
-    excess = _excess(plan, places[after])
+    # Nor is that somebody pushes it out of its limits: a stop may end where the arm is.
+    pushed = [
+        k for k in np.searchsorted(track[:, 0], loop.arrivals) if fault.at <= track[max(k - 1, 0), 0] < fault.until
+    ]
+    given = max((_excess(plan, track[k - 1 : k, 1:]) for k in pushed if k), default=0.0)
+    excess = _excess(plan, places[after]) - max(given, 0.0)
     last = loop.last_motion(_STILL)
     outcome = Outcome(
         fault=fault,

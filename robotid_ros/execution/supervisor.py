@@ -489,8 +489,8 @@ class Supervisor:
         path = None
         stands: list[JointMotion] = []
         if near is not None:
-            seen, window = following.reference(time - age - near), self._leading[-1].window
-            (led,) = self._led([window], (time - near + np.array(steps))[None])
+            window = self._leading[-1].window
+            ((seen, *led),) = self._led([window], (time - near + np.array([-age, *steps]))[None])
             if belief.alone:
                 # One reading after a gap: its places may tell that joints are on their path, velocities alone nothing.
                 placed = np.abs(motion.position - seen.position) <= self.config.path_distance
