@@ -154,13 +154,14 @@ def plan_stop(
         distinct.setdefault((move.duration, *move.goal.tolist()), move)
     moves = sorted(distinct.values(), key=lambda move: move.duration)  # stable: along the path before straight ahead
     measured = starts[:_MEASURED]
-    added = _added(check, moves[:1], measured)  # mostly the first one does
+    few = moves[:1] if others else moves[:]  # mostly the first one does; where it does not, often none of these
+    added = _added(check, few, measured)
     if added.max() > 0.0 and likely is not None and likely < len(starts):
         admissible = _admissible_ends(starts[:likely], times, limits.velocity, braking)
         ends, bounds = wanted[0]
         moves.append(_move(first, times, np.clip(ends, *bounds), bounds, admissible))
-    if added.max() > 0.0 and len(moves) > 1:
-        added = np.vstack([added, _added(check, moves[1:], measured)])
+    if added.max() > 0.0 and len(moves) > len(few):
+        added = np.vstack([added, _added(check, moves[len(few) :], measured)])
     kept = np.flatnonzero(added.max(axis=1) <= 0.0)
     if len(kept):
         return StopPlan(move=moves[kept[0]], starts=tuple(starts))
