@@ -713,7 +713,7 @@ def _wrong(loop: Loop, outcome: Outcome, last: float) -> str:
     """Return what must not have happened."""
     supervisor, plan = loop.supervisor, loop.plan
     if np.isfinite(loop.killed):
-        moved = last - loop.killed
+        moved = 0.0 if loop.other_leads else last - loop.killed  # whom nobody stops any more
         return '' if moved < 2.0 + plan.windows.longest_stop else f'moves for {moved:.2f} s'
     if supervisor.state is State.RUNNING:
         return 'neither ended nor stopped'
