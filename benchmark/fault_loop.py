@@ -25,6 +25,8 @@ from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.simulation.controller import CommandPoint, SimulatedController
 
 STEP = 0.008
+TOLD = 0.05 - 0.5 * STEP
+"""How often a controller tells its state: an action's feedback comes at 20 Hz [s]."""
 EPOCH, BOOT = 1000.0, 50.0
 """What the node's clock and the monotonic one say when the run begins [s]."""
 
@@ -86,7 +88,7 @@ class Loop:
         self.rng = np.random.default_rng(0)
         self.messages, self.track, self.led, self.orders, self.arrivals = [], [], [], [], []
         self.stopped_at, self.rested_at, self.took = np.inf, np.inf, []
-        self._waiting = []
+        self._waiting, self._told = [], -np.inf
         self.now, self.killed = -0.5, np.inf  # when the node is
         self._rules = self.controller.speed_scaling, True
         self.passed, self.others = [], []
@@ -143,7 +145,8 @@ class Loop:
         for position, velocity, effort, stamp in self._waiting:
             supervisor.joint_state(position, velocity, effort, stamp, steady)
         self._waiting.clear()
-        if self.feedback:
+        if self.feedback and self.now >= self._told + TOLD:
+            self._told = self.now
             supervisor.controller_state(self.told(self, self.led[-1]), self.position, self.clock, steady)
         if self.now >= self.request:
             supervisor.report('request', fault=False)

@@ -243,7 +243,7 @@ def _other(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
         goal = loop.position + way
         zero = np.zeros(len(goal)).tolist()
         needs = float(np.sqrt(6.0 * np.abs(way) / loop.plan.windows.check.limits.acceleration).max())
-        if rng.integers(2):  # else it appears, and does nothing
+        if rng.integers(2) and loop.controller.active:  # else it appears, and does nothing
             loop.controller.command(
                 loop.model.joint_names, None, [CommandPoint(max(takes, needs), goal.tolist(), zero, zero)], loop.now,
                 (loop.position, loop.velocity),
@@ -634,13 +634,19 @@ def run_fault(fault: Fault, plan: RunPlan, **controller: Any) -> Outcome:
         own[max(k - _TAKEOVER, 0) : k + _TAKEOVER] = True
     taken = min((moment for moment in loop.arrivals if moment >= loop.stopped_at), default=loop.stopped_at)
     begun = np.arange(len(acceleration)) + 2 >= np.searchsorted(track[:, 0], min(taken, track[-1, 0]))
-    relative = np.abs(acceleration) / limits.acceleration
+    fastest, hardest = _taken_over(loop, fault)
+    relative = np.abs(acceleration) / np.maximum(limits.acceleration, hardest[2:])
     free = relative[begun & ~own]
     speeds = np.diff(led, axis=0)[1:][begun & ~own] / STEP
     steps = np.abs(np.diff(led, n=2, axis=0))[own & begun]
     # While somebody pushes a joint, only where it is led to is the node's doing.
     places = np.where(track[:, :1] < fault.until, led, track[:, 1:])
-    excess = _excess(plan, places[after])
+    # Nor is that somebody pushes it out of its limits: a stop may end where the arm is.
+    pushed = [
+        k for k in np.searchsorted(track[:, 0], loop.arrivals) if fault.at <= track[max(k - 1, 0), 0] < fault.until
+    ]
+    given = max((_excess(plan, track[k - 1 : k, 1:]) for k in pushed if k), default=0.0)
+    excess = _excess(plan, places[after]) - max(given, 0.0)
     last = loop.last_motion(_STILL)
     outcome = Outcome(
         fault=fault,
@@ -651,7 +657,7 @@ def run_fault(fault: Fault, plan: RunPlan, **controller: Any) -> Outcome:
         acceleration=float(free.max(initial=0.0)),
         step=float(steps.max(initial=0.0)),
         excess=excess,
-        fast=too_fast(limits, led[2:][begun & ~own], speeds),
+        fast=too_fast(limits, led[2:][begun & ~own], speeds, fastest[2:][begun & ~own]),
         took=max(loop.took, default=0.0),
         text=supervisor.reason,
         wrong='',
@@ -660,9 +666,32 @@ def run_fault(fault: Fault, plan: RunPlan, **controller: Any) -> Outcome:
     return outcome
 
 
-def too_fast(limits: JointLimits, positions: Array, velocities: Array) -> float:
-    """Return by which part of its limit a velocity exceeds what is allowed at its position, at most; shape (K, n)."""
-    allowed = limits.allowed('velocity', positions, velocities)
+def _taken_over(loop: Loop, fault: Fault) -> tuple[Array, Array]:
+    """Return the speeds and accelerations that nobody could have kept from the node's stops, shape (K, n) each.
+
+    A quintic begins at the speed, and where the controller leads on at the acceleration, to which another commander, or
+    somebody who pushes, has brought the arm before it was taken over: the best stop has them too.
+    """
+    track, led = np.array(loop.track), np.array(loop.led)
+    fastest, hardest = np.zeros((2, *led.shape))
+    measured = not (loop.blend or loop.from_command)
+    for moment in loop.arrivals:
+        k = int(np.searchsorted(track[:, 0], moment - 1e-9))
+        if k < 3 or not (loop.others[k - 1] or (measured and fault.at <= moment < fault.until)):
+            continue
+        places = (track[:, 1:] if measured else led)[k - 3 : k]
+        fastest[k:] = np.maximum(fastest[k:], np.abs(places[2] - places[1]) / STEP)
+        if not measured:
+            hardest[k:] = np.maximum(hardest[k:], np.abs(np.diff(places, n=2, axis=0)[0]) / STEP**2)
+    return fastest, hardest
+
+
+def too_fast(limits: JointLimits, positions: Array, velocities: Array, given: float | Array = 0.0) -> float:
+    """Return by which part of its limit a velocity exceeds what is allowed at its position, at most; shape (K, n).
+
+    What was ``given``, shape (K, n), counts as allowed [rad/s or m/s].
+    """
+    allowed = np.maximum(limits.allowed('velocity', positions, velocities), given)
     return float(((np.abs(velocities) - allowed) / limits.velocity).max(initial=-1.0))
 
 
@@ -684,7 +713,7 @@ def _wrong(loop: Loop, outcome: Outcome, last: float) -> str:
     """Return what must not have happened."""
     supervisor, plan = loop.supervisor, loop.plan
     if np.isfinite(loop.killed):
-        moved = last - loop.killed
+        moved = 0.0 if loop.other_leads else last - loop.killed  # whom nobody stops any more
         return '' if moved < 2.0 + plan.windows.longest_stop else f'moves for {moved:.2f} s'
     if supervisor.state is State.RUNNING:
         return 'neither ended nor stopped'

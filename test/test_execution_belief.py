@@ -50,6 +50,18 @@ def test_a_velocity_is_measured_or_the_slope_of_the_positions():
     assert told.motion.velocity[1] == 0.75
 
 
+@settings(deadline=None, max_examples=15)
+@given(gap=st.floats(0.002, 0.145), speed=st.floats(-2.9, 2.9), every=st.floats(0.03, 0.06))
+def test_a_joint_that_was_not_read_for_a_while_moved_all_that_time(gap, speed, every):
+    """The others were: its way counts from its own reading before; and a speed above its limit is believed."""
+    belief, _ = seen(lambda t: speed * t, until=0.5, belief=Belief(NAMES, np.array([2.0, 2.0])))
+    for time in np.arange(0.5, 1.0, STEP):
+        read = time > 0.5 + gap and int(time / every) != int((time - STEP) / every)
+        belief.receive(np.array([0.3, speed * time if read else np.nan]), None, time, 50.0 + time)
+        if read:
+            assert belief.motion.velocity[1] == pytest.approx(speed, abs=0.02)
+
+
 @settings(deadline=None, max_examples=60)
 @given(gaps=st.lists(st.floats(0.16, 4.0), min_size=1, max_size=5), phase=st.floats(0.0, 6.0))
 def test_a_mean_over_a_long_gap_is_no_velocity(gaps, phase):

@@ -113,10 +113,41 @@ def test_where_an_end_suits_all_states_the_limits_are_kept_from_all(seed, hardes
     assert plan.move.duration <= 1.0 + 1e-9
 
 
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10**6), hardest=st.floats(0.0, 2.0), weak=st.floats(-3.0, 0.0))
+def test_a_weak_drive_rests_when_its_stop_ends(seed, hardest, weak):
+    """It follows its controller's reference at a speed of its own, far behind; a joint that is held has none."""
+    rng = np.random.default_rng(seed)
+    a = 10.0**hardest
+    v = float(rng.uniform(0.05, 0.45)) * a * SHARE
+    creeps = 10.0**weak * v * float(rng.integers(2))
+    ahead = float(rng.uniform(0.0, 0.05)) * a
+    check = reference_check(planar_arm(1, limits=limits(1, 1e3 * a, 10.0 * a, a)), ExcitationConfig())
+    states = ((0.0, creeps), (ahead, v))
+    starts = [JointMotion(position=np.array([q]), velocity=np.array([dq])) for q, dq in states]
+    plan = plan_stop(starts, [check])
+    goal, duration = float(plan.move.goal[0]), plan.move.duration
+    # From its own end, q + v T/2, a reference comes back by what the peak of the added term leaves: docs/stopping.md.
+    reach = np.sqrt(3.0) / 10.0 * (SHARE * a - 1.5 * v)
+    if ahead + 0.5 * v - creeps > reach:
+        return
+    assert -1e-9 <= goal <= creeps * duration + 1e-9
+    times = np.linspace(0.0, 2.0 * duration, 4001)
+    place, places = 0.0, []
+    led = replace(plan.move, start=starts[1]).evaluate(np.minimum(times, duration))[0][:, 0]
+    for reference in led:
+        place += float(np.clip(reference - place, -creeps * times[1], creeps * times[1]))
+        places.append(place)
+    late = np.abs(np.array(places) - goal)[times > 1.5 * duration]
+    assert late.max() <= 1e-3 * max(creeps, 1e-9) + 1e-9
+    (_, way) = ways(plan, starts)
+    assert np.abs(way[2]).max() <= a
+
+
 def test_a_stop_that_may_be_obeyed_already_is_repeated_to_its_own_end():
     """An arm that rests there, and only seems to move on, is led away from it by less."""
     end = np.array([0.4, -0.3, 0.2])
-    seems = JointMotion(position=np.array([0.5, -0.3, 0.1]), velocity=np.array([0.8, 0.1, -0.7]))
+    seems = JointMotion(position=np.array([0.5, -0.3, 0.1]), velocity=np.array([0.4, 0.05, -0.35]))
     starts = [seems.after(0.05), seems, seems.after(0.1), JointMotion(position=end, velocity=np.zeros(3))]
     anew, again = plan_stop(starts, [CHECK]), plan_stop(starts, [CHECK], goal=end)
     away = [float(np.abs(plan.move.goal - end).max()) for plan in (anew, again)]

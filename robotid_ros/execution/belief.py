@@ -76,7 +76,7 @@ class Belief:
         self._speeds: deque[tuple[float, Array]] = deque()
         self.alone = True
         """Its velocities could not be compared with what the places moved by: nothing was seen shortly before."""
-        self._seen: deque[tuple[float, Array, BoolArray]] = deque()
+        self._seen: deque[tuple[float, Array, BoolArray, Array]] = deque()
         self._unsound = -np.inf
         self.shown_speed = np.zeros(n)
         """Of every joint, as far as its positions and its velocities both show it [rad/s or m/s]."""
@@ -102,7 +102,7 @@ class Belief:
         self._track = np.where(plausible, raw - self._lie, self._track)
         self._time = np.where(plausible, np.maximum(time, self._time), self._time)
         before, self.time = self.time, time
-        self._seen.append((time, self._track, plausible))
+        self._seen.append((time, self._track, plausible, self._time))
         while len(self._seen) > 3 and self._seen[1][0] <= time - _SPAN:
             self._seen.popleft()
         (slope, over), told = self._slope(), np.full_like(raw, np.nan) if velocity is None else velocity
@@ -120,13 +120,14 @@ class Belief:
         self.shown_speed = np.where(sane & np.isfinite(slope), np.nan_to_num(both), 0.0)
         known = np.isfinite(slope) & (over <= GOES_ON)
         told = np.where(sane & (witness | (~known & (self._doubted <= self._witnessed))), told, slope)
-        value = np.clip(np.nan_to_num(np.where(np.isfinite(told), told, slope)), -self._fastest, self._fastest)
+        most = _FASTER * self._fastest
+        value = np.clip(np.nan_to_num(np.where(np.isfinite(told), told, slope)), -most, most)
         self._place, self._velocity = np.where(good, self._track, self._place), np.where(good, value, self._velocity)
         self._came = np.where(good, now, self._came)
         self._good = np.where(good | np.isneginf(self._good), time, self._good)
         if good.any() and (good | self.lying).all():
             self.motion, self.place_time = JointMotion(position=self._place, velocity=self._velocity), time
-            self.alone = over > 2.0 * _SLOPE
+            self.alone = bool(over.min() > 2.0 * _SLOPE)
             self._speeds.append((time, self._velocity))
             while self._speeds[0][0] < time - 3.0 * _SLOPE:
                 self._speeds.popleft()
@@ -160,14 +161,17 @@ class Belief:
             return f"the velocity of joint '{self._names[k]}' is {velocity[k]:.6g}"
         return None
 
-    def _slope(self) -> tuple[Array, float]:
-        """Return the velocity by the last places, shape (n,), NaN where they tell none, and over which time [s]."""
-        time, place, _ = self._seen[-1]
+    def _slope(self) -> tuple[Array, Array]:
+        """Return velocities by the last places, NaN where they tell none, and over which times [s], shape (n,) each.
+
+        A joint moved from place to place between the readings of it, whenever the others came.
+        """
+        time, place, _, when = self._seen[-1]
         before = [row for row in self._seen if row[0] <= time - _SLOPE]
-        if not before:
-            return np.full_like(place, np.nan), np.inf
-        over = time - before[-1][0]
-        return (place - before[-1][1]) / over, over
+        over = np.full_like(place, np.inf) if not before else when - before[-1][3]
+        with np.errstate(invalid='ignore', divide='ignore'):
+            slope = np.full_like(place, np.nan) if not before else (place - before[-1][1]) / over
+        return np.where((over > 0.0) & np.isfinite(over), slope, np.nan), np.where(np.isfinite(over), over, np.inf)
 
     @property
     def acceleration(self) -> Array:
@@ -207,7 +211,7 @@ class Belief:
     def resting(self, since: float) -> bool | None:
         """Return whether all joints keep their places; None: too little was believed after ``since`` [s] to say so."""
         seen = [row for row in self._seen if row[0] >= since]
-        run: list[tuple[float, Array, BoolArray]] = []
+        run: list[tuple[float, Array, BoolArray, Array]] = []
         for row in reversed(seen):
             if not row[2].all():
                 break

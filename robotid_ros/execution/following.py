@@ -72,6 +72,11 @@ class Following:
         self._led: tuple[Array, float] | None = None
         self._on_time = -np.inf
 
+    @property
+    def usual_delay(self) -> float:
+        """How far the arm was behind its reference at the beginning [s]."""
+        return self.config.tracking_delay + self.growth.usual
+
     def reference(self, time: float) -> JointMotion:
         """Return the reference at a time."""
         return motion_at(self.plan.reference, time)
@@ -149,7 +154,7 @@ class Following:
 
     def _delay(self, motion: JointMotion, time: float, distance: float, *, at_speed: bool = False) -> float | None:
         """Return how far a motion is behind its usual place on the path [s], or None if it is not on the path."""
-        usual = time - self.config.tracking_delay - self.growth.usual
+        usual = time - self.usual_delay
         return delay_on_path(self.plan.reference, motion, usual, distance, at_speed=at_speed)
 
     def _delay_problem(self, growth: float, who: str) -> str | None:
@@ -221,7 +226,7 @@ class Following:
             return None
         if known:
             return led
-        usual = self.config.tracking_delay + growth.usual
+        usual = self.usual_delay
         leap = np.abs(self.reference(taken - usual).position - belief.motion.position).max()
         if leap > _LEAP and not goes_on(belief.motion, self.reference(when - usual)):
             return None

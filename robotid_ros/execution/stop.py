@@ -42,14 +42,18 @@ _STILL_ACCELERATES = 3.0 / np.sqrt(2.0)
 """Least T in |v| / a_max that brings a joint to rest within a_max whatever its acceleration is, up to a_max."""
 _FINER = 1.1
 """Ratio of the durations that are looked at."""
-_SAMPLES = 16
-"""Per candidate: 50 ms apart in a stop of 0.8 s."""
+_CHECKED = quintic_basis(np.linspace(0.0, 1.0, 16))
+"""At which moments of a candidate all limits are looked at: 50 ms apart in a stop of 0.8 s."""
 _MEASURED = 3
 """So many starts, the first, are checked against all limits; all of them against those of the joints."""
 _EVEN = np.array([[0.5, 1.0 / 12.0], [1.0, 0.0], [0.0, 1.0]])
 """Way, T v0 and T^2 a0 of a joint that goes to the end it comes to of itself, from T v0 and T^2 a0."""
-_LOOKED_AT = tuple((basis @ _EVEN, basis[:, 0]) for basis in quintic_basis(np.linspace(0.0, 1.0, 14)[1:-1])[1:])
-"""Where velocities and accelerations are looked at: those on the way to that end, and what a further end adds."""
+_LOOKED_AT = tuple(
+    (basis @ _EVEN, 1.0 / np.abs(basis[:, 0, None, None, None]), -(basis @ _EVEN) / basis[:, :1])
+    for basis in quintic_basis(np.linspace(0.0, 1.0, 14)[1:-1])[1:]
+)
+"""Where velocities and accelerations are looked at: those on the way to that end, how much further an end may be for
+one more of them, and how much further it is where they are 0."""
 _ROUND_OFF = 1e-9
 
 
@@ -129,11 +133,11 @@ def plan_stop(
     times = _durations(starts, braking)
     admissible = _admissible_ends(starts, times, limits.velocity, braking)
     straight = first.position + 0.5 * times[:, None] * first.velocity
-    places = np.array([start.position for start in starts])
-    # What holds a joint lets its controller's reference go on: that is led back half of the way at least.
-    between = [straight + 0.5 * (bound - first.position) for bound in (places.min(axis=0), places.max(axis=0))]
+    # What holds a joint lets its controller's reference go on: that is led back to where the joint can be by the end,
+    # at the speed that it shows.
+    between = [first.position + part * times[:, None] * first.velocity for part in (0.0, 1.0)]
     inside = _inside(first.position, limits)
-    straight, *between = (np.clip(ends, *inside) for ends in (straight, *between))
+    straight, *between = (np.clip(ends, *inside) for ends in (straight, np.minimum(*between), np.maximum(*between)))
     wanted = [(straight, between)]
     if path is not None:
         bounds = [np.where(path.along, bound, other) for bound, other in zip(inside, between, strict=True)]
@@ -150,13 +154,14 @@ def plan_stop(
         distinct.setdefault((move.duration, *move.goal.tolist()), move)
     moves = sorted(distinct.values(), key=lambda move: move.duration)  # stable: along the path before straight ahead
     measured = starts[:_MEASURED]
-    added = _added(check, moves[:1], measured)  # mostly the first one does
+    few = moves[:1] if others else moves[:]  # mostly the first one does; where it does not, often none of these
+    added = _added(check, few, measured)
     if added.max() > 0.0 and likely is not None and likely < len(starts):
         admissible = _admissible_ends(starts[:likely], times, limits.velocity, braking)
         ends, bounds = wanted[0]
         moves.append(_move(first, times, np.clip(ends, *bounds), bounds, admissible))
-    if added.max() > 0.0 and len(moves) > 1:
-        added = np.vstack([added, _added(check, moves[1:], measured)])
+    if added.max() > 0.0 and len(moves) > len(few):
+        added = np.vstack([added, _added(check, moves[len(few) :], measured)])
     kept = np.flatnonzero(added.max(axis=1) <= 0.0)
     if len(kept):
         return StopPlan(move=moves[kept[0]], starts=tuple(starts))
@@ -169,8 +174,20 @@ def plan_stop(
 
 def _added(check: ReferenceCheck, moves: Sequence[MoveToRest], starts: Sequence[JointMotion]) -> Array:
     """Return what each move adds to the normalised excesses over all bounds, from the worst of some starts, (M, B)."""
-    s = np.linspace(0.0, 1.0, _SAMPLES)
-    motions = [replace(move, start=start).evaluate(move.duration * s) for move in moves for start in starts]
+    still = np.zeros_like(starts[0].position)
+    pairs = [(move, start) for move in moves for start in starts]
+    duration = np.array([move.duration for move, _ in pairs])[:, None, None]
+    position, velocity, acceleration, goal = (
+        np.array(values)[:, None]
+        for values in zip(
+            *((start.position, start.velocity, still if start.acceleration is None else start.acceleration, move.goal)
+              for move, start in pairs),
+            strict=True,
+        )
+    )  # fmt: skip
+    parts = np.concatenate([goal - position, duration * velocity, duration**2 * acceleration], axis=1)
+    moved, velocity, acceleration = (basis @ parts for basis in _CHECKED)
+    motions = list(zip(position + moved, velocity / duration, acceleration / duration**2, strict=True))
     result: Array = check.added_by(motions).reshape(len(moves), len(starts), -1).max(axis=1)
     return result
 
@@ -210,11 +227,10 @@ def _admissible_ends(
     even = position + np.tensordot(_EVEN[0], parts, 1)
     fastest, hardest = time * np.maximum(velocity, np.abs(speed)), time**2 * np.maximum(braking, np.abs(gain))
     lows, highs = [], []
-    for (own, slope), most in zip(_LOOKED_AT, (fastest, hardest), strict=True):
-        motion, slope = np.tensordot(own, parts, 1), slope[:, None, None, None]
+    for (own, further, still), most in zip(_LOOKED_AT, (fastest, hardest), strict=True):
         if most is fastest:  # a joint that still accelerates gets faster first
-            most = np.maximum(most, np.abs(motion).max(axis=0))
-        middle, reach = -motion / slope, most * (1.0 + _ROUND_OFF) / np.abs(slope)
+            most = np.maximum(most, np.abs(np.tensordot(own, parts, 1)).max(axis=0))
+        middle, reach = np.tensordot(still, parts, 1), (1.0 + _ROUND_OFF) * most * further
         lows.append((middle - reach).max(axis=0))
         highs.append((middle + reach).min(axis=0))
     low, high = even + np.maximum(*lows), even + np.minimum(*highs)

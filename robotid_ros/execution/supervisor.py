@@ -13,7 +13,7 @@ Fed with joint states, with what the nodes observe, and with time, the superviso
 else decides on a stop.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -158,7 +158,7 @@ class Supervisor:
         self._stops: list[StopPlan] = []
         self._sent = self._sent_now = np.inf
         self._still_since = np.inf
-        self._followed = self._foreign = False
+        self._followed = self._foreign = self._claimed = self._again = False
         self._on_path = False
         self._halted: list[JointMotion] = []
         self.breaks = ''
@@ -208,8 +208,10 @@ class Supervisor:
     def report(self, problem: str, *, fault: bool = True, foreign: bool = False) -> None:
         """Take in why the arm has to be stopped, seen by anybody; the first reason counts.
 
-        It is ``foreign`` where somebody else may lead the arm.
+        It is ``foreign`` where somebody else may lead the arm; one who appears in a stop is a reason for another.
         """
+        self._again = self._again or (foreign and not self._claimed and self.state is State.STOPPING)
+        self._claimed = self._claimed or foreign
         self._foreign = self._foreign or foreign
         if self.state is State.RUNNING and self._problem is None:
             self._problem = problem, fault
@@ -300,8 +302,9 @@ class Supervisor:
             if last:
                 self.report(_TOO_LATE)
             return []
-        shift = self.following.shift(time, max(time, stamp or 0.0))
-        if shift is None:
+        taken = max(time, stamp or 0.0)
+        shift = self.following.shift(time, taken)
+        if shift is None or self._brakes(taken):
             seen = self.following.belief.time
             self._astray_since = min(self._astray_since, seen)
             allowed = _ASTRAY if self.following.growth.known else _SETS_OUT
@@ -315,10 +318,33 @@ class Supervisor:
         self.wanted = self.wanted + 1 if self.wanted + 1 < windows.count else None
         return [order]
 
+    def _brakes(self, taken: float) -> bool:
+        """Return whether the arm is seen to do what a message that leads to rest does, and not what its path does.
+
+        Those after it were lost. One that is taken over at a time, from where that message leads, would leap: places
+        and velocities are compared by where they lead until then.
+        """
+        following, motion = self.following, self.following.belief.motion
+        when = following.belief.place_time - following.usual_delay
+        if not following.growth.known:
+            return False
+
+        def there(led: JointMotion) -> Array:
+            return led.position + (taken - when) * led.velocity
+
+        path, seen = there(following.reference(when)), there(motion)
+        for order in self._leading:
+            if when > order.window.until + order.shift:
+                rests = there(order.window.at(when - order.shift))
+                if np.abs(rests - path).max() > _MOVES and np.abs(seen - rests).max() < np.abs(seen - path).max():
+                    return True
+        return False
+
     # -- the stop -----------------------------------------------------------------------------------
 
     def _supervise_stop(self, time: float, now: float) -> list[Order]:
-        if self._stop is None:  # it could not be planned
+        if self._stop is None or self._again:  # it could not be planned
+            self._again = False
             return self._stop_orders(time, now)
         belief, end = self.following.belief, self._sent + self._latency + self._stop.move.duration
         away = np.abs(belief.motion.position - self._stop.move.goal)
@@ -463,8 +489,8 @@ class Supervisor:
         path = None
         stands: list[JointMotion] = []
         if near is not None:
-            seen, window = following.reference(time - age - near), self._leading[-1].window
-            led = self._led(window, time - near + np.array(steps))
+            window = self._leading[-1].window
+            ((seen, *led),) = self._led([window], (time - near + np.array([-age, *steps]))[None])
             if belief.alone:
                 # One reading after a gap: its places may tell that joints are on their path, velocities alone nothing.
                 placed = np.abs(motion.position - seen.position) <= self.config.path_distance
@@ -479,7 +505,8 @@ class Supervisor:
             ]
             if not along.all() and np.abs(motion.position - seen.position).max() <= self.config.path_distance:
                 stands = [led[1]]
-        leads = [self._led(order.window, time - order.shift + np.sort(steps)) for order in self._leading]
+        shifts = np.array([order.shift for order in self._leading])
+        leads = self._led([order.window for order in self._leading], time - shifts[:, None] + np.sort(steps))
         unlike = [float(np.abs(led[0].position - starts[1].position).max()) for led in leads]
         last, likely = len(leads) - 1, int(np.argmin(unlike))
         told = [k for k in {last: None, likely: None} if unlike[k] < 2.0 * self.config.tracking_tolerance]
@@ -494,6 +521,8 @@ class Supervisor:
             starts += self._stop.ways(max(time - self._sent, 0.0))
         starts += self._halted
         likely = len(starts)
+        if age > GOES_ON:  # it may stand since, as where its controller was not active
+            starts.append(JointMotion(position=motion.position, velocity=np.zeros_like(motion.velocity)))
         if self._foreign:  # it may go on as whoever else leads it wants
             for as_it_went in (motion, replace(motion, acceleration=belief.acceleration)):
                 starts += [as_it_went.after(min(age, GOES_ON) + step) for step in steps]
@@ -503,17 +532,13 @@ class Supervisor:
             back_to = np.where(belief.lying, np.nan, motion.position)
         return plan_stop(starts, self.plan.checks, path, back_to, self._shown, goal, likely)
 
-    def _led(self, window: Window, elapsed: Array) -> list[JointMotion]:
-        """Return where a message leads at times from the start of the run: along the path, and then to rest."""
-        motions = motions_at(self.plan.reference, elapsed)
-        rests = np.flatnonzero(elapsed >= window.until).tolist()
-        if rests:
-            rows = np.hstack([window.position, window.velocity, window.acceleration]).T
-            values = np.array([np.interp(elapsed, window.times, row) for row in rows]).reshape(3, -1, len(elapsed))
-            for k in rests:
-                position, velocity, acceleration = values[:, :, k]
-                motions[k] = JointMotion(position=position, velocity=velocity, acceleration=acceleration)
-        return motions
+    def _led(self, windows: Sequence[Window], elapsed: Array) -> list[list[JointMotion]]:
+        """Return where messages lead at times from the start of the run, (K, m): along the path, and then to rest."""
+        flat = iter(motions_at(self.plan.reference, elapsed.ravel()))
+        return [
+            [motion if time < window.until else window.at(time) for time, motion in zip(times, flat, strict=False)]
+            for window, times in zip(windows, elapsed.tolist(), strict=True)
+        ]
 
     def _gone_on(
         self, along: BoolArray, motion: JointMotion, seen: JointMotion, led: JointMotion, straight: JointMotion

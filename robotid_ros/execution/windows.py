@@ -25,6 +25,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.reference import Reference, ReferenceCheck, SlowedDown
+from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.path_stop import plan_path_stop, stop_durations
 
 _LEAST_SPAN = 0.7
@@ -95,6 +96,16 @@ class Window:
     velocity: Array
     acceleration: Array
     until: float
+
+    def at(self, time: float) -> JointMotion:
+        """Return where it leads at a time, as its times count [s]: straight from knot to knot, held at its ends."""
+        k = min(max(int(np.searchsorted(self.times, time)), 1), len(self.times) - 1)
+        before, after = self.times[k - 1], self.times[k]
+        part = min(max(float((time - before) / (after - before)), 0.0), 1.0)
+        position, velocity, acceleration = (
+            rows[k - 1] + part * (rows[k] - rows[k - 1]) for rows in (self.position, self.velocity, self.acceleration)
+        )
+        return JointMotion(position=position, velocity=velocity, acceleration=acceleration)
 
 
 class WindowPlan:
