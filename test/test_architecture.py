@@ -117,3 +117,19 @@ def test_the_core_imports_with_everything_optional_hidden() -> None:
     )
     done = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    'room', ['calibration', 'data', 'dynamics', 'excitation', 'identification', 'model', 'simulation']
+)
+def test_what_a_room_offers_is_there_whichever_file_of_it_came_first(room: str) -> None:
+    """A file that is called as a name of its room takes the name's place when it is imported."""
+    code = f"""if True:
+        import importlib, pathlib, sys, types
+        room = importlib.import_module('robotid_ros.{room}')
+        for path in pathlib.Path(room.__file__).parent.glob('[!_]*.py'):
+            importlib.import_module(f'robotid_ros.{room}.{{path.stem}}')
+        sys.exit(', '.join(name for name in room.__all__ if isinstance(getattr(room, name), types.ModuleType)) or 0)
+        """
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

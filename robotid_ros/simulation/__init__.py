@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         write_truth,
     )
     from robotid_ros.simulation.controller import CommandPoint, TrajectoryFollower
-    from robotid_ros.simulation.gazebo_description import gazebo_controllers, gazebo_description, world_physics
+    from robotid_ros.simulation.gazebo import gazebo_controllers, gazebo_description, world_physics
     from robotid_ros.simulation.plant import Plant
     from robotid_ros.simulation.sensors import PlantMotion, Sensors, effort_scale
     from robotid_ros.simulation.simulated_run import SimulatedRun, simulate_trajectory, start_position
@@ -69,15 +69,15 @@ __getattr__ = on_demand(
         'SimulatedRun': 'simulated_run',
         'TrajectoryFollower': 'controller',
         'effort_scale': 'sensors',
-        'gazebo_controllers': 'gazebo_description',
-        'gazebo_description': 'gazebo_description',
+        'gazebo_controllers': 'gazebo',
+        'gazebo_description': 'gazebo',
         'nominal_truth': 'arm_truth',
         'perturb': 'arm_truth',
         'prior_friction': 'arm_truth',
         'read_truth': 'arm_truth',
         'simulate_trajectory': 'simulated_run',
         'start_position': 'simulated_run',
-        'world_physics': 'gazebo_description',
+        'world_physics': 'gazebo',
         'write_truth': 'arm_truth',
     },
 )
