@@ -242,7 +242,7 @@ def write_identification(
     The report is left out where its plotting library is not installed. For the truth of a simulation see
     :func:`robotid_ros.report.identification.identification_report`. A DataError says that the folder cannot be written.
     """
-    from robotid_ros.report.identification import identification_report  # not at the top: a third of a command's start
+    from robotid_ros.report.identification import identification_report  # not at the top: no command needs it to start
     from robotid_ros.report.page import write_report
 
     model, result = identification.model, identification.result

@@ -12,8 +12,8 @@
 All ways to fit the parameters that are tried, and the rule by which one is taken.
 
 The terms weighted by evidence hold until something else proves better in states that were left out: fewer terms, which
-extrapolate better, the description as certain as it says, which extrapolates better too, or plain least squares, which
-need no description and no weights.
+extrapolate better, the description with the deviations that it states, which keeps bodies near those described, or
+plain least squares, which need no description and no weights.
 """
 
 import time

@@ -239,7 +239,7 @@ def _latest(
     for _ in range(_REFINEMENTS):
         tried.update({delay: errors(delay) for delay in finer(tried, best())})
     chosen, none = best(), tried[0.0]
-    # A torque that comes before its motion contradicts all that is known of drives, and has to be worth that.
+    # A torque path adds delay, hardly ever lead: a negative one has to be worth as much as any contradiction.
     better = none.contradicted_by if chosen < 0.0 else none.loses_to
     # What falls to the end of the search has no minimum there.
     if abs(chosen) == _DELAYS[-1] or not better(tried[chosen], len(tried) - 1):

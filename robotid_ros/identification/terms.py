@@ -97,7 +97,7 @@ def weigh(
     start : Weights, optional
         Of nearly the same rows, from where a few steps are enough.
     stated : bool
-        The description is as uncertain as it says, s = 1, and evidence weighs the other terms.
+        The description has the deviations that it states, s = 1; evidence weighs the other terms only.
 
     References
     ----------

@@ -48,8 +48,8 @@ def sample_times(stamp: Array, position: Array) -> tuple[Array, float, float]:
     """Return when samples were taken, the distance of two, and what an even clock leaves of the roughness.
 
     Stamps, shape (N,), increase [s]; positions have the shape (N, n) [rad or m]. The times, shape (N,), increase [s];
-    they are the stamps themselves where an even clock does not make the positions smoother. The distance is in s. The
-    last is the roughness of the positions at the times of the smoothest even clock, in that at the stamps: below 0.9
+    they are the stamps themselves where an even clock does not make the positions smoother. Their step is
+    in s. The last is the roughness of the positions at the times of the smoothest even clock, in that at the stamps: below 0.9
     that clock is taken. NaN where the stamps are even.
     """
     steps = np.diff(stamp)
