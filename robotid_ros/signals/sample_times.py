@@ -45,12 +45,24 @@ def is_even(time: Array) -> bool:
 
 
 def sample_times(stamp: Array, position: Array) -> tuple[Array, float, float]:
-    """Return when samples were taken, the distance of two, and what an even clock leaves of the roughness.
+    """Return the times at which samples were taken, their step, and how much smoother an even clock makes the motion.
 
-    Stamps, shape (N,), increase [s]; positions have the shape (N, n) [rad or m]. The times, shape (N,), increase [s];
-    they are the stamps themselves where an even clock does not make the positions smoother. Their step is
-    in s. The last is the roughness of the positions at the times of the smoothest even clock, in that at the stamps: below 0.9
-    that clock is taken. NaN where the stamps are even.
+    Parameters
+    ----------
+    stamp : ndarray, shape (N,)
+        Increasing [s].
+    position : ndarray, shape (N, n)
+        [rad or m]
+
+    Returns
+    -------
+    time : ndarray, shape (N,)
+        Increasing [s]; the stamps themselves where an even clock does not make the positions smoother.
+    step : float
+        [s]
+    left : float
+        Roughness of the positions at the times of the smoothest even clock, over that at the stamps: below 0.9 that
+        clock is taken. NaN where the stamps are even.
     """
     steps = np.diff(stamp)
     usual = float(np.median(steps)) if len(steps) else 0.0
