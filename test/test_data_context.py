@@ -510,6 +510,21 @@ def test_a_csv_file_tells_its_joints_below_a_remark(tmp_path):
     assert read_context(tmp_path / 'run.csv').joints == ('elbow', 'wrist')
 
 
+def test_a_configuration_that_speaks_of_currents_does_not_change_the_torques_of_a_csv(tmp_path):
+    """What effort holds in joint states is not what it holds in a table, whose columns say so; the user is told."""
+    (tmp_path / 'arm.urdf').write_text(TWO_LINKS, encoding='utf-8')
+    (tmp_path / 'run.csv').write_text('time,position/shoulder,position/elbow\n0,0,0\n', encoding='utf-8')
+    parser = argparse.ArgumentParser()
+    add_robot_arguments(parser)
+    add_processing_arguments(parser)
+    for effort, told in (('current', True), ('torque', False)):
+        (tmp_path / 'arm.yaml').write_text(f'joints: [shoulder, elbow]\neffort: {effort}\n', encoding='utf-8')
+        words = ['--robot', str(tmp_path / 'arm.urdf'), '--config', str(tmp_path / 'arm.yaml')]
+        said = source_of(parser.parse_args(words), [tmp_path / 'run.csv']).lines[1]
+        assert said.startswith('effort     as the columns of CSV say')
+        assert ('name columns of currents current/JOINT' in said) == told
+
+
 def test_a_text_of_another_schema_is_no_configuration(tmp_path):
     writer = BagWriter(tmp_path / 'b', {'/joint_states': 'sensor_msgs/msg/JointState'})
     writer.say('/x/plan', 'lunch at noon', START)

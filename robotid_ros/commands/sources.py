@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from robotid_ros.identification import IdentificationResult
 
 COLUMNS = 'as the columns of CSV say: effort a torque [N m or N], current [A] by torque constants'
+_NOT_OF_CSV = '; that the configuration says current holds for joint states: name columns of currents current/JOINT'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +82,11 @@ def source_of(
     model, config, where, whence = arm_of(options, told, along)
     settings = processing_settings(options, config, model.joint_names)
     csv = bool(recordings) and all(path.suffix in ('.csv', '.txt') for path in contexts)
+    currents = config is not None and 'current' in config.effort.values()
+    meaning = f'{COLUMNS}{_NOT_OF_CSV * currents}' if csv else f'{_meaning(model.joint_names, config)}{whence}'
     lines = [
         f'arm        {model.name}, {model.n} joints to {model.link_names[-1]}: {where}',
-        f'effort     {_meaning(model.joint_names, config)}{whence}' if not csv else f'effort     {COLUMNS}',
+        f'effort     {meaning}',
     ]
     lines += [] if options.joints else _slow(model)
     return Source(model=model, config=config, settings=settings, contexts=contexts, lines=tuple(lines))

@@ -40,7 +40,10 @@ _NO_GRAVITY = (
     'the efforts hold no gravity, and do hold what motion needs: the driver takes gravity out before it tells them, or '
     'the arm stands otherwise than described; record the whole torque, or the currents, of the motors'
 )
-_SAY = 'say what they are in the configuration (effort, torque_constants, gear_ratios)'
+_SAY = (
+    'say what they are in the configuration (effort, torque_constants, gear_ratios), and name columns of currents in a '
+    'CSV current/JOINT'
+)
 _TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice; 13 degrees are a small motion
 _OFF, _WRONG, _FAR = 3.0, 5.0, 10.0
 """Factors: what is off by more than errors are; what contradicts a description in the mean of all joints, or a speed
