@@ -21,8 +21,11 @@ from scipy.spatial.transform import Rotation
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.errors import IdentificationError, ModelWarning
+from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify
-from robotid_ros.identification.model_choice import strongest_ripple, with_ripple_shown
+from robotid_ros.identification.information import Rows
+from robotid_ros.identification.least_squares import least_squares
+from robotid_ros.identification.model_choice import samples_of_datasets, strongest_ripple, with_ripple_shown
 from robotid_ros.identification.plausibility import held_joints, torque_size
 from robotid_ros.identification.reciprocity import mutual_factors
 from robotid_ros.identification.samples import Samples, as_samples
@@ -210,6 +213,49 @@ def test_what_each_part_of_a_validation_chooses_for_the_others_is_told(seed: int
     assert (unseen > 1.05 * taken) == (seed == 0)  # parts that differ choose worse for each other than all of them
     assert unseen > 0.98 * taken
     assert result.metrics['validation'].relative_error_total == pytest.approx(taken, rel=0.02)
+
+
+@pytest.mark.parametrize('place', [0.09, 0.24, 0.5])
+def test_a_validation_compares_what_is_handed_out(place: float) -> None:
+    """Of a long recording most choices see stretches; nearly all that it tells is between two of them."""
+    model, rng = arm(), np.random.default_rng(2)
+    time = np.arange(20_000) / 100.0
+    size = 0.005 + 0.8 * np.exp(-(((time - place * 200.0) / 5.0) ** 4))
+    waves = rng.uniform(0.5, 2.0, (2, 3)), rng.uniform(0.0, 6.0, (2, 3))
+    q = size[:, None] * np.sin(time[:, None, None] * waves[0] + waves[1]).sum(axis=2)
+    dq = np.gradient(q, 0.01, axis=0)
+    motion = time, q, dq, np.gradient(dq, 0.01, axis=0)
+    noise = rng.standard_normal(q.shape)
+    other = fourier_motion(2, rng, size=0.9)
+    torque, judging = (pinocchio_torque(model, *each[1:]) + 2.0 * each[2] for each in (motion, other))
+    result = identify(
+        dataset(model, motion, torque + noise, cutoff=20.0),
+        model,
+        validation=dataset(model, other, judging, cutoff=20.0),
+    )
+    (choice,) = (each for each in result.decisions if each.subject == 'by validation')
+    for way in choice.alternatives:
+        assert np.linalg.norm(way.error) < 0.05 * np.linalg.norm(np.std(judging, axis=0)), way.name
+    told = float(re.findall('([0-9.]+) %', choice.chosen)[0])
+    assert told == pytest.approx(result.metrics['validation'].relative_error_total, rel=0.02)
+
+
+@pytest.mark.parametrize('seed', range(2))
+def test_plain_least_squares_learn_nothing_from_an_arm_that_brakes_hold(seed: int) -> None:
+    """It stands for most of the time without any torque; noise of the velocity decides the exact sign."""
+    rng, model = np.random.default_rng(seed), arm()
+    _, *moving = fourier_motion(2, rng, size=1.5)
+    held = np.repeat(moving[0][-1:], 20_000, axis=0), 1e-4 * rng.standard_normal((20_000, 2)), np.zeros((20_000, 2))
+    torque = pinocchio_torque(model, *moving) + 5.0 * np.sign(moving[1]) + moving[1]
+    motion = tuple(np.concatenate(pair) for pair in zip(moving, held, strict=True))
+    data = dataset(model, (np.arange(21_000) / 100.0, *motion), np.concatenate([torque, np.zeros((20_000, 2))]))
+    samples = samples_of_datasets([data], model, PLAIN)
+    base, friction = base_parameters(model), friction_model('coulomb_viscous+offset')
+    all_of_them, in_motion = (
+        least_squares(Rows(base, each), friction, np.zeros((2, 0))) for each in (samples, samples.in_motion())
+    )
+    assert np.abs(all_of_them.friction_parameters[:, 0] - 5.0).max() > 0.5
+    np.testing.assert_allclose(in_motion.friction_parameters[:, 0], 5.0, rtol=0.02)
 
 
 def test_friction_that_drives_is_named_where_it_predicts_better_by_a_twentieth_and_a_hundredth_of_the_torque() -> None:

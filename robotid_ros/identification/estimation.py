@@ -17,7 +17,7 @@ plain least squares, which need no description and no weights.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from robotid_ros.dynamics import BaseParameters
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.information import Rows, solve
+from robotid_ros.identification.information import Information, Rows, reweighted, solve, solved
 from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
 from robotid_ros.identification.least_squares import LinearEstimator, fit_of_parameters, least_squares
 from robotid_ros.identification.model_choice import Chosen, few_of, stroke_prior
@@ -57,7 +57,8 @@ class Candidate:
     leaning : float
         Mean share of the parameters that stems from the description.
     plain : bool
-        Plain friction with an exact sign and a torque of unlimited bandwidth, in place of what was chosen.
+        Plain friction with an exact sign, of samples in motion, and a torque of unlimited bandwidth, in place of what
+        was chosen.
     equal : bool
         Whether all joints count alike.
     """
@@ -94,27 +95,53 @@ def automatic(
     return fit, decisions, (taken, *(each for each in (first, *others) if each is not taken))
 
 
-def fit_of(chosen: Chosen, way: Candidate, *, few: bool = False, dissipative: bool = True) -> tuple[Rows, TorqueFit]:
-    """Return the rows and the fit of a way to fit the parameters; of a few samples, without covariance, to compare."""
+def _of_all_samples(chosen: Chosen, way: Candidate) -> tuple[Rows, FrictionModel, Array, Prior | None]:
+    """Return the rows, the friction, its shape and the prior by which a way fits all samples."""
     rows, samples = chosen.rows, chosen.rows.samples
+    if way.plain:
+        rows = Rows(rows.base, samples.sliding(None).with_bandwidth(None).in_motion())
+        return rows, friction_model(PLAIN), np.zeros((samples.n, 0)), None
     prior, by_strokes = way.prior, stroke_prior(chosen)
-    if prior is not None and not few:
+    if prior is not None:  # found by a few samples
         scale = few_of(samples).independent_per_sample / samples.independent_per_sample
         prior = replace(prior, strength=prior.strength * scale)
     if by_strokes is not None:
         prior = by_strokes if prior is None else replace(prior, friction=by_strokes.friction, own=None)
-    friction, shape = chosen.choice.friction, chosen.choice.shape
-    if way.plain:
-        if samples.slip is not None or any(run.bandwidth is not None for run in samples.runs):
-            rows = Rows(rows.base, samples.sliding(None).with_bandwidth(None))
-        friction, shape = friction_model(PLAIN), np.zeros((samples.n, 0))
-    if few:
-        rows = Rows(rows.base, few_of(rows.samples))
+    return rows, chosen.choice.friction, chosen.choice.shape, prior
+
+
+def fit_of(chosen: Chosen, way: Candidate, *, dissipative: bool = True) -> tuple[Rows, TorqueFit]:
+    """Return the rows and the fit of a way to fit the parameters."""
+    rows, friction, shape, prior = _of_all_samples(chosen, way)
     estimator: LinearEstimator = 'ols' if way.equal else 'wls'
-    fit = least_squares(
-        rows, friction, shape, estimator=estimator, prior=prior, dissipative=dissipative, covariance=not few
-    )
-    return rows, fit
+    return rows, least_squares(rows, friction, shape, estimator=estimator, prior=prior, dissipative=dissipative)
+
+
+def fits_to_compare(
+    chosen: Chosen, fit: TorqueFit, ways: Sequence[Candidate], *, dissipative: bool = True
+) -> Iterator[TorqueFit]:
+    """Yield the fits of ways to fit the parameters to all samples, without covariance, and with the load of a fit.
+
+    So all of them need one pass over the rows of the chosen terms, and one over those of plain friction.
+    """
+    known: dict[bool, Information] = {}
+    for way in ways:
+        rows, friction, shape, prior = _of_all_samples(chosen, way)
+        if way.plain not in known:
+            load = rows.torque(fit.base_values) if friction.needs_load else None
+            known[way.plain] = rows.information(friction, shape, load)
+        total, bounds = known[way.plain], friction if dissipative else None
+        precision = np.ones(total.n) if way.equal else reweighted(total, bounds, np.ones(total.n), prior)
+        values = solved(total, precision, bounds, prior)
+        linear = values[total.base :].reshape(total.n, -1)
+        yield replace(
+            fit,
+            friction=friction,
+            base_values=values[: total.base],
+            friction_parameters=np.concatenate([linear, shape], axis=1),
+            bandwidth=rows.samples.runs[0].bandwidth,
+            rest=None,
+        )
 
 
 def weighted_terms(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> Terms:
@@ -152,7 +179,8 @@ def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: Identif
     if not is_placeholder(model):
         yield from (weighted(kinds, stated=True) for kinds in ((), *_LEFT_OUT))
     plain = Terms.plain(terms.base, few.n)
-    bench = plain.bench(few.with_bandwidth(None), label)
+    few = few.with_bandwidth(None)  # fitted to those in motion, judged by the same as the others
+    bench = replace(plain.bench(few, label), fit=plain.bench(few.in_motion(), label).fit)
     for equal in (False, True):
         name = f'plain: {PLAIN}, exact sign, torque not limited{", all joints alike" * equal}'
         score, _, _ = bench.linear(None, equal=equal)

@@ -31,6 +31,7 @@ EXCERPTS = 8  # stretches that a long recording is cut down to, spread over its 
 _FILTERED = 0.45  # share of the sampling rate; a low-pass with a higher cutoff has no visible effect
 _COLUMNS = 16  # that go through a low-pass together, and stay in the processor's cache
 _PAST = ('slide', 'slip')
+_RESTING = 1e-4  # weight of a sample at rest beside one in motion; a joint that never moves still counts
 _PER_PERIOD = 25.0  # samples kept in one period of the narrowest low-pass; more are redundant
 
 
@@ -137,6 +138,10 @@ class Samples:
     def with_bandwidth(self, bandwidth: float | None) -> 'Samples':
         """Return the same samples with a torque signal of this bandwidth [Hz], or an unlimited one."""
         return replace(self, runs=tuple(replace(run, bandwidth=bandwidth) for run in self.runs))
+
+    def in_motion(self) -> 'Samples':
+        """Return the same samples, of which those at rest hardly count: there an exact sign is noise."""
+        return replace(self, weight=np.where(self.weight < 1.0, _RESTING, self.weight))
 
     def sliding(self, friction: FrictionModel | None, whole: 'Samples | None' = None) -> 'Samples':
         """Return the same samples with the past that a friction model looks back to; None for none.

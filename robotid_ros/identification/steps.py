@@ -32,7 +32,7 @@ from robotid_ros.identification.assembly import (
 )
 from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.estimation import Candidate, estimate, fit_of
+from robotid_ros.identification.estimation import Candidate, estimate, fit_of, fits_to_compare
 from robotid_ros.identification.information import PASSES, BaseRegressor, Rows, solved
 from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.least_squares import normal_equations
@@ -393,11 +393,12 @@ def preferred_in_validation(
     samples = evenly_weighted(datasets, model, None)
     label = groups(samples, GROUPS)
 
-    def score(way: Candidate, *, dissipative: bool = True) -> Score:
-        return score_of(base, fit_of(chosen, way, few=True, dissipative=dissipative)[1], model, datasets, label)
+    def scores(of: Sequence[Candidate], *, dissipative: bool = True) -> list[Score]:
+        fits = fits_to_compare(chosen, fit, of, dissipative=dissipative)
+        return [score_of(base, each, model, datasets, label) for each in fits]
 
-    tried = [score_of(base, fit, model, datasets, label), *map(score, ways[1:])]
-    free = [score(way, dissipative=False) for way in ways if way.plain]
+    tried = [score_of(base, fit, model, datasets, label), *scores(ways[1:])]
+    free = scores([way for way in ways if way.plain], dissipative=False)
     taken = min(range(len(tried)), key=lambda k: tried[k].value)
     by_others = [min(tried, key=lambda each: each.without(k).value) for k in range(len(tried[0].squares))]
     power = max(float(np.sum((samples.measured @ model.drives) ** 2)), 1e-300)
