@@ -134,9 +134,9 @@ class _Test:
         cost = -0.5 * share * float(info.count @ np.log(told)) + 0.5 * float(np.sum(pull * (found - mean) ** 2))
         return found, cost, current
 
-    def cost(self, setup: SetUp) -> float:
-        """Return minus the logarithm of the posterior at its maximum."""
-        return self.solve(self.information(*self.rows(setup)))[1]
+    def cost(self, setup: SetUp, *, free: bool = False) -> float:
+        """Return minus the logarithm of the posterior at its maximum; ``free`` lets friction drive a joint."""
+        return self.solve(self.information(*self.rows(setup)), free=free)[1]
 
     def score(self, setup: SetUp, label: IntArray, added: Array | None = None, *, free: bool = False) -> Score:
         """Return the held-out errors in the coordinates of the set-up; ``free`` lets friction drive a joint."""
@@ -209,28 +209,28 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
         return setup, Decision(subject='set-up', chosen='as described: there is no torque to compare with')
     screen, test = _Test(judged.thinned(_FEW), described), _Test(judged, described)
     label = groups(judged, GROUPS)
-    scores = _scores(setup, test, label)
-    tried = [Alternative(name='as described', error=scores[0].rmse)]
+    held = test.score(setup, label)
+    tried = [Alternative(name='as described', error=held.rmse)]
     moments = _moments(datasets, judged)
     for _ in range(described.n + 1):  # at most one finding a joint, and the mount
-        changed = _change(setup, test, label, scores, moments)
+        changed = _change(setup, test, label, held, moments)
         single = _by_cost(_neighbours(setup, screen), screen)
         halves = _by_cost(_coupled_pairs(setup, described, _RATIOS[2:]), screen)  # not to be paired: no ratio is theirs
         several = [
             found for kind in ('axis', 'torque') if (found := _several_reversed(setup, screen, kind)) is not None
         ]
         ranked = sorted([*single, *halves, *several], key=lambda pair: pair[0])
-        challenger = _challenge(ranked, setup, scores, screen, test, label, tried)
+        challenger = _challenge(ranked, setup, held, screen, test, label, tried)
         if challenger is None and changed is None:
             # Two joints that are both reversed may fit together as they are: none alone helps.
             pairs = combinations([each for _, each in single[: 2 * _FINALISTS]], 2)
             double = (_both(setup, *pair) for pair in pairs)
             ranked = _by_cost((each for each in double if each is not None), screen)
-            challenger = _challenge(ranked, setup, scores, screen, test, label, tried)
+            challenger = _challenge(ranked, setup, held, screen, test, label, tried)
         if challenger is not None and challenger[0].findings[-1].kind == 'gravity':
             # A direction bends to whatever else is wrong: a reversed joint and a mount may explain far more together.
             mounted = (each for turned in _reversals(setup, described) for each in _mounts(turned, screen))
-            better = _challenge(_by_cost(mounted, screen), setup, scores, screen, test, label, tried)
+            better = _challenge(_by_cost(mounted, screen), setup, held, screen, test, label, tried)
             if better is not None and challenger[1].contradicted_by(better[1], 1, _WORTH):
                 challenger = better
         if changed is not None and (challenger is None or changed[1].value < challenger[1].value):
@@ -238,33 +238,17 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
             break
         if challenger is None:
             break
-        setup = challenger[0]
-        scores = _scores(setup, test, label)
+        setup, held = challenger
     if any(each.kind == 'gravity' for each in setup.findings[:-1]):  # it was found before what came after
         setup = _mounted(setup, _whole(test.tilted(setup).gravity), described.gravity)
     unsigned = _magnitude(samples, described)
     varies = np.sqrt(np.sum(np.var(judged.target, axis=0)))
-    if unsigned is not None and min(np.linalg.norm(each.rmse) for each in scores) > _UNEXPLAINED * varies:
-        setup = replace(SetUp.as_described(described), findings=(unsigned,))
+    if unsigned is not None:
+        left = min(np.linalg.norm(each.rmse) for each in (held, test.score(setup, label, free=True)))
+        if left > _UNEXPLAINED * varies:
+            setup = replace(SetUp.as_described(described), findings=(unsigned,))
     chosen = '; '.join(each.text for each in setup.findings) or 'as described'
     return setup, Decision(subject='set-up', chosen=chosen, alternatives=tuple(tried))
-
-
-def _scores(setup: SetUp, test: _Test, label: IntArray) -> tuple[Score, Score]:
-    """Return the scores of what holds: with friction that dissipates, and with any that can be fitted."""
-    return test.score(setup, label), test.score(setup, label, free=True)
-
-
-def _wins(new: Score, scores: tuple[Score, Score], of: int, findings: int = 1) -> bool:
-    """Return whether another set-up takes the place of what holds.
-
-    Each finding is worth its part of the error, and friction that drives a joint must not explain as much, nor all but
-    one of two findings. That is no further chance to find something, so the number of hypotheses counts once; and it is
-    that of its kind, each of which is as likely as the others.
-    """
-    holds, driven = scores
-    beside = driven.contradicted_by(new, 1, (findings - 1) * _WORTH)
-    return beside and holds.contradicted_by(new, of, findings * _WORTH)
 
 
 def _by_cost(candidates: Iterable[SetUp], screen: _Test) -> list[tuple[float, SetUp]]:
@@ -275,7 +259,7 @@ def _by_cost(candidates: Iterable[SetUp], screen: _Test) -> list[tuple[float, Se
 def _challenge(
     candidates: Sequence[tuple[float, SetUp]],
     setup: SetUp,
-    scores: tuple[Score, Score],
+    held: Score,
     screen: _Test,
     test: _Test,
     label: IntArray,
@@ -297,14 +281,18 @@ def _challenge(
     # Of those that explain as much, the one with the fewest reversed joints.
     as_good = [pair for pair in finalists if not pair[1].contradicted_by(least_error, 1, _SLIGHT)]
     best, least_error = min(as_good, key=lambda pair: (_reversed_joints(pair[0]), pair[1].value))
-    held = setup.findings
+    known = setup.findings
     alike_in_kind = sum(each.findings[-1].kind == best.findings[-1].kind for _, each in candidates)
-    if not _wins(least_error, scores, alike_in_kind, max(len(best.findings) - len(held), 1)):
+    # Friction that drives a joint explains a reversed torque as well: which of them needs the stranger bodies?
+    if screen.cost(best) > screen.cost(setup, free=True):
+        return None
+    # Each finding is worth its part of the error. Hypotheses count within their kind, since all kinds are as likely.
+    if not held.contradicted_by(least_error, alike_in_kind, max(len(best.findings) - len(known), 1) * _WORTH):
         return None
     # On some arms two faults look alike: a last joint's torque and position, a zero before or after a parallel axis.
     named = {(one.kind, one.joints) for one in best.findings}
     alike = [
-        '; '.join(one.text for one in each.findings if one not in held)
+        '; '.join(one.text for one in each.findings if one not in known)
         for each, found in finalists
         if {(one.kind, one.joints) for one in each.findings} != named
         and _reversed_joints(each) <= _reversed_joints(best)  # fewer explain as much
@@ -440,18 +428,19 @@ def _reversals(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
 def _several_reversed(setup: SetUp, screen: _Test, kind: str) -> tuple[float, SetUp] | None:
     """Return the most probable set of joints that are reversed alike, with its cost, or None where no two are.
 
-    A description may turn several axes the other way than the driver, and each of them alone makes it worse. From the
-    best pair on, joints join or leave as long as that is more probable.
+    A description may turn several axes the other way than the driver, and each of them alone makes it worse. From all
+    joints or the best pair on, joints join or leave as long as that is more probable.
     """
     free, tried = _not_found(setup, screen.described), dict[frozenset[int], tuple[float, SetUp]]()
 
     def cost(joints: frozenset[int]) -> float:
         if joints not in tried:
             found = _reversed(setup, screen.described, kind, sorted(joints))
-            tried[joints] = screen.cost(found) + _UNUSUAL * len(joints), found
+            unusual = min(len(joints), 1 + len(free) - len(joints))  # all of them are one convention
+            tried[joints] = screen.cost(found) + _UNUSUAL * unusual, found
         return tried[joints][0]
 
-    best, likely = frozenset[int](), [frozenset(pair) for pair in combinations(free, 2)]
+    best, likely = frozenset[int](), [frozenset(free), *(frozenset(pair) for pair in combinations(free, 2))]
     while likely and cost(better := min(likely, key=cost)) < cost(best):
         best, likely = better, [better ^ {j} for j in free]
     return tried[best] if len(best) > 1 else None
@@ -590,7 +579,7 @@ def _change(
     setup: SetUp,
     test: _Test,
     label: IntArray,
-    scores: tuple[Score, Score],
+    held: Score,
     moments: Sequence[tuple[int, float, str]],
 ) -> tuple[Finding, Score] | None:
     """Return the finding that the last link carries something else from some moment on."""
@@ -617,7 +606,7 @@ def _change(
         costs.append(test.solve(Information(gram=wide, count=before.count, base=m + len(last)))[1])
     moment, seconds, name = moments[int(np.argmin(costs))]
     found = test.score(setup, label, (np.arange(count) >= moment).astype(float))
-    if not _wins(found, scores, len(costs)):
+    if min(costs) > test.solve(before, free=True)[1] or not held.contradicted_by(found, len(costs), _WORTH):
         return None
     text = (
         f'the load of the arm changed half way: from about {seconds:.3g} s of {name} on the last link carries '
