@@ -176,7 +176,7 @@ def test_plain_least_squares_take_the_place_of_what_does_not_hold_in_validation(
         )
         np.testing.assert_allclose(left, same.metrics['validation'].rmse, rtol=0.02)
         np.testing.assert_allclose(result.base_values, same.base_values, rtol=0.02, atol=0.02)
-        np.testing.assert_allclose(result.base_std, same.base_std, rtol=0.1)
+        np.testing.assert_allclose(result.base_std, same.base_std, rtol=0.2)  # without the samples at rest
     elif share > 0.0:
         assert ours < 0.5 * plain
         assert np.linalg.norm(left) <= 1.01 * ours
@@ -338,9 +338,9 @@ def test_currents_whose_constants_differ_are_no_torques_whatever_somebody_says()
     told = [
         torque_size([replace(recording, effort=(meaning,) * 6)], described).doubt for meaning in ('unknown', 'torque')
     ]
-    assert told[0].startswith('the efforts of most joints are 0.0')
-    assert 'currents, or torques of motors' in told[0]
-    assert told[1].startswith('the efforts of the joints are not torques in one unit')
+    for doubt in told:
+        assert doubt.startswith('the efforts of most joints are 0.0')
+        assert 'currents, or torques of motors' in doubt
 
 
 def test_slow_motion_of_links_with_wrong_inertias_is_not_taken_for_torque_without_gravity() -> None:

@@ -190,10 +190,9 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     does one that the driver has taken gravity out of, by links whose centres of mass lie on their joints. The factor
     k_j of each joint's torque over the description's tells (:func:`robotid_ros.signals.prior_factors`):
 
-    - all joints alike are off by three times and, in the geometric mean, by five: a doubt, for published descriptions
-      of one arm differ by a factor of two at most. Efforts of which nobody says that they are torques need not be off
-      alike, since constants and gears differ from motor to motor: most joints, and the median, are enough. One joint
-      alone has to be off by a hundred times;
+    - most joints are off by three times and, in the median, by five: a doubt, for published descriptions of one arm
+      differ by a factor of two at most. Not all have to be, since constants and gears differ from motor to motor. One
+      joint alone has to be off by a hundred times;
     - factors differ by ten times: a cause, should the model fail. So are currents whose constants nobody gave, whatever
       the configuration calls them; where a model of bodies explains them, other masses are as good a cause;
     - else, what is off in single joints is noted.
@@ -236,9 +235,8 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
             'differently in each joint: they may be currents, or torques of motors before their gears, whatever was '
             f'said; {_SAY}'
         )
-    needed = len(known) if stated else len(known) // 2 + 1
-    off = max(np.sum(known < 1.0 / _OFF), np.sum(known > _OFF)) >= needed
-    size = float(np.exp(np.mean(np.log(known)) if stated else np.median(np.log(known))))
+    off = 2 * max(np.sum(known < 1.0 / _OFF), np.sum(known > _OFF)) > len(known)
+    size = float(np.exp(np.median(np.log(known))))
     wrong = _WRONG if len(known) > 1 else _FAR**2
     if off and not 1.0 / wrong < size < wrong:
         what, or_else = 'currents, or torques of motors before their gears', ''
@@ -246,8 +244,8 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
             what = 'torques in another unit, mN m'
             or_else = '; or these are masses of links without motors: then take the inertials out of the description'
         doubt = (
-            f'the efforts of {"all" if stated else "most"} joints are {size:.2g} times what the masses of the '
-            f'description need: they may be {what}; {_SAY}{or_else}'
+            f'the efforts of most joints are {size:.2g} times what the masses of the description need: they may be '
+            f'{what}; {_SAY}{or_else}'
         )
         return Size(doubt, cause, ())
     return Size(mixed, cause, check_motor_side(factors, model.joint_names))
