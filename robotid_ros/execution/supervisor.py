@@ -200,6 +200,8 @@ class Supervisor:
             if self.following.belief.silence(now, GOES_ON):  # the controller measures too
                 self.following.belief.receive(actual, None, time, now)
         else:
+            if self._led_to_rest(time):
+                self.report(_TOO_LATE)
             said = self.following.receive_feedback(desired, actual, time)
             if said:
                 self.strays = self.strays or self._problem is None
