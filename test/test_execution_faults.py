@@ -172,6 +172,7 @@ def test_another_commander_that_only_appears_near_a_limit_is_no_reason_to_go_the
     (5939, 'stamps stand still, the controller is inactive'),
     (5951, 'a position drifts, another commander'),
     (6716, 'stamps are off, another commander'),
+    (980028, 'not finite, another commander'),
     (980046, 'the node is starved, velocities in another unit'),
     (980155, 'speed scaling, and back, stamps jitter'),
 ])  # fmt: skip
