@@ -175,6 +175,7 @@ def test_another_commander_that_only_appears_near_a_limit_is_no_reason_to_go_the
     (980028, 'not finite, another commander'),
     (980046, 'the node is starved, velocities in another unit'),
     (980155, 'speed scaling, and back, stamps jitter'),
+    (2100049, 'messages are lost, joints are swapped'),
 ])  # fmt: skip
 def test_a_second_fault_is_no_exception_either(seed, names):
     """A lie after a gap led an arm at rest by a radian, 17 times its limit; one joint that lied hid all others."""

@@ -349,9 +349,8 @@ class Supervisor:
             self._again = False
             return self._stop_orders(time, now)
         belief, end = self.following.belief, self._sent + self._latency + self._stop.move.duration
-        away = np.abs(belief.motion.position - self._stop.move.goal)
-        off, short = float(away.max()), bool((away > _ARRIVED)[~belief.lying].any())
-        if short and belief.place_time > end + _OVERDUE and not self._halted:
+        off = float(np.abs(belief.motion.position - self._stop.move.goal).max())
+        if off > _ARRIVED and belief.place_time > end + _OVERDUE and not self._halted:
             self._halted = self._on_its_way()
             if self._halted:
                 return self._stop_orders(time, now)
@@ -382,14 +381,15 @@ class Supervisor:
     def _on_its_way(self) -> list[JointMotion]:
         """Return what the last stop does, from each start that leads it through the place of an arm that stands.
 
-        The time of its controller may stand still there: the arm would go on when that does.
+        The time of its controller may stand still there: the arm would go on when that does. One of which a joint lies
+        is not known to stand there.
         """
         belief, found = self.following.belief, []
-        stands = belief.resting(belief.time - _STANDS_FOR)
+        stands = belief.resting(belief.time - _STANDS_FOR) and not belief.lying.any()
         if self._stop is None or not stands or not self._on_path:  # elsewhere something else holds it
             return []
         for way in self._stop.motions(np.linspace(0.0, self._stop.move.duration, _PLACES)):
-            away = np.where(belief.lying, 0.0, np.abs(way[0] - belief.motion.position)).max(axis=1)
+            away = np.abs(way[0] - belief.motion.position).max(axis=1)
             k = int(np.argmin(away))
             if away[k] <= self.config.path_distance:
                 position, velocity, acceleration = (values[k] for values in way)
@@ -531,7 +531,7 @@ class Supervisor:
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
         goal = None if self._stop is None else self._stop.move.goal
         if self._halted:
-            back_to = np.where(belief.lying, np.nan, motion.position)
+            back_to = motion.position
         return plan_stop(starts, self.plan.checks, path, back_to, self._shown, goal, likely)
 
     def _led(self, windows: Sequence[Window], elapsed: Array) -> list[list[JointMotion]]:
