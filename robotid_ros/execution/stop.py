@@ -14,7 +14,7 @@ when the message comes; the time is long enough for the acceleration limits from
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,16 +81,19 @@ class StopPlan:
     added: Array | None = None  # normalised, to each bound, shape (B,); None where it keeps all limits
 
     def ways(self, time: float) -> list[JointMotion]:
-        """Return what it leads to after a time [s], from all starts."""
-        return [replace(self.move, start=start).at(time) for start in self.starts]
+        """Return what it leads to after a time [s], from all starts; after its end, rest."""
+        if time >= self.move.duration:
+            return [self.move.at(time)]
+        rows = zip(*(values[:, 0] for values in self.motions([time])), strict=True)
+        return [JointMotion(position=q, velocity=dq, acceleration=ddq) for q, dq, ddq in rows]
 
-    def motions(self, times: ArrayLike) -> list[tuple[Array, Array, Array]]:
-        """Return position, velocity and acceleration at some times [s], shape (K, n) each, from each start."""
-        return [replace(self.move, start=start).evaluate(times) for start in self.starts]
+    def motions(self, times: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return position, velocity and acceleration at some times [s], from each start, shape (S, K, n) each."""
+        return self.move.evaluate_from(self.starts, times)
 
     def fastest(self, times: ArrayLike) -> Array:
         """Return the highest speed of each joint at some times [s], over all starts, shape (n,) [rad/s or m/s]."""
-        result: Array = np.abs([velocity for _, velocity, _ in self.motions(times)]).max(axis=(0, 1))
+        result: Array = np.abs(self.motions(times)[1]).max(axis=(0, 1))
         return result
 
 

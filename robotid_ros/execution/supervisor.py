@@ -388,7 +388,7 @@ class Supervisor:
         stands = belief.resting(belief.time - _STANDS_FOR) and not belief.lying.any()
         if self._stop is None or not stands or not self._on_path:  # elsewhere something else holds it
             return []
-        for way in self._stop.motions(np.linspace(0.0, self._stop.move.duration, _PLACES)):
+        for way in zip(*self._stop.motions(np.linspace(0.0, self._stop.move.duration, _PLACES)), strict=True):
             away = np.abs(way[0] - belief.motion.position).max(axis=1)
             k = int(np.argmin(away))
             if away[k] <= self.config.path_distance:
@@ -438,8 +438,7 @@ class Supervisor:
         lows, highs, fastest = [places], [places], [np.abs(speeds)]
         for stop in self._stops:
             times = np.arange(0.0, stop.move.duration, _LATE_STEP)
-            ways = stop.motions(times)
-            positions, velocities = (np.array([way[k] for way in ways]) for k in range(2))
+            positions, velocities, _ = stop.motions(times)
             lows.append(positions.min(axis=0))
             highs.append(positions.max(axis=0))
             fastest.append(np.abs(velocities).max(axis=0))
