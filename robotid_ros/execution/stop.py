@@ -162,9 +162,9 @@ def plan_stop(
     added = _added(check, few, measured)
     if added.max() > 0.0 and likely is not None and likely < len(starts):
         ends, bounds = wanted[0]
-        for some in (starts, starts[:likely]):  # the rest counts as far as these leave it, or else not at all
-            admissible = _admissible_ends(some, times, limits.velocity, braking, likely)
-            moves.append(_move(first, times, np.clip(ends, *bounds), bounds, admissible))
+        own = _admissible_ends(starts[:likely], times, limits.velocity, braking)
+        for low, high, _ in (admissible, own):  # the rest counts as far as these leave it, or else not at all
+            moves.append(_move(first, times, np.clip(ends, *bounds), bounds, (low, high, own[2])))
     if added.max() > 0.0 and len(moves) > len(few):
         added = np.vstack([added, _added(check, moves[len(few) :], measured)])
     kept = np.flatnonzero(added.max(axis=1) <= 0.0)
@@ -215,13 +215,12 @@ def _inside(position: Array, limits: JointLimits) -> tuple[Array, Array]:
 
 
 def _admissible_ends(
-    starts: Sequence[JointMotion], times: Array, velocity: Array, braking: Array, likely: int | None = None
+    starts: Sequence[JointMotion], times: Array, velocity: Array, braking: Array
 ) -> tuple[Array, Array, BoolArray]:
     """Return between what ends velocity and acceleration limits are kept from all starts, and at which durations.
 
     Shape (D, n) each, and (D,). Both are linear in the end, so that each start leaves an interval of it. Where these
-    have nothing in common, what the earlier starts leave counts, and of that what is next to the others; those at which
-    the ``likely`` ones have something in common are told.
+    have nothing in common, what the earlier starts leave counts, and of that what is next to the others.
     """
     still = np.zeros_like(braking)
     position, speed, gain = (
@@ -240,7 +239,7 @@ def _admissible_ends(
         lows.append((middle - reach).max(axis=0))
         highs.append((middle + reach).min(axis=0))
     low, high = even + np.maximum(*lows), even + np.minimum(*highs)
-    agree = (low[:likely].max(axis=0) <= high[:likely].min(axis=0) + _ROUND_OFF).all(axis=1)
+    agree = (low.max(axis=0) <= high.min(axis=0) + _ROUND_OFF).all(axis=1)
     least, most = low[0], high[0]
     for bounds in zip(low[1:], high[1:], strict=True):
         least, most = (np.minimum(np.maximum(bound, least), most) for bound in bounds)
