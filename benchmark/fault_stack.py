@@ -41,6 +41,7 @@ from benchmark.faults import arm, clearance, robot_file
 from benchmark.random_faults import too_fast
 from robotid_ros.demo.processes import die_with_parent, isolated_environment
 from robotid_ros.excitation import save_excitation
+from robotid_ros.excitation.preparation import arm_check
 from robotid_ros.execution.stopping_room import stoppable_design
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.nodes.loop_client import introduce
@@ -91,7 +92,8 @@ class Stack:
     ) -> None:
         self.controller, self.interface, self.folder, self.settings = controller, interface, folder, settings
         self.robot = str(robot)
-        self.model, config, self.check = arm(robot)
+        self.model, config, _ = arm(robot)
+        self.check = arm_check(self.model, config)  # what every stop has to keep
         self.joints = list(self.model.joint_names)
         design = stoppable_design(self.model, config)
         self.file = folder / 'excitation.yaml'

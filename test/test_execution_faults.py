@@ -16,7 +16,7 @@ from time import process_time
 import numpy as np
 import pytest
 from excitation_helpers import limits, planar_arm
-from execution_loop import BLEND_PLAN, CHECK, EPOCH, MODEL, PLAN, STEP, Loop, State, assert_within_limits
+from execution_loop import BLEND_PLAN, BOOT, CHECK, EPOCH, MODEL, PLAN, STEP, Loop, State, assert_within_limits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +30,7 @@ from robotid_ros.execution.delay import motion_at
 from robotid_ros.execution.joint_motion import JointMotion, MoveToRest
 from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.run_clock import RunClock
-from robotid_ros.execution.sight import Sight
+from robotid_ros.execution.sight import ENOUGH_TOLD, Sight
 from robotid_ros.execution.stop import PathPlace, plan_stop
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.model.urdf import robot_model_from_urdf
@@ -172,7 +172,10 @@ def test_another_commander_that_only_appears_near_a_limit_is_no_reason_to_go_the
     (5939, 'stamps stand still, the controller is inactive'),
     (5951, 'a position drifts, another commander'),
     (6716, 'stamps are off, another commander'),
+    (980028, 'not finite, another commander'),
     (980046, 'the node is starved, velocities in another unit'),
+    (980155, 'speed scaling, and back, stamps jitter'),
+    (2100049, 'messages are lost, joints are swapped'),
 ])  # fmt: skip
 def test_a_second_fault_is_no_exception_either(seed, names):
     """A lie after a gap led an arm at rest by a radian, 17 times its limit; one joint that lied hid all others."""
@@ -494,6 +497,22 @@ def test_an_arm_that_rests_for_want_of_a_piece_is_not_blamed(mode):
     assert 'this computer is too busy' in run.reason
     assert run.supervisor.state is State.RESTED
     assert_within_limits(run, -0.5)
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_nor_is_its_controller_that_is_heard_first(mode):
+    """It was said to be led by somebody else: it stands where the last window ends, and the path has gone on."""
+
+    def starve(loop):
+        loop.starved = MOMENT + 3.0
+        if loop.now >= loop.starved:
+            now = BOOT + loop.now
+            loop.supervisor.clock.read(loop.clock, now, simulated=False)
+            loop.supervisor.controller_state(loop.led[-1], loop.position, loop.clock, now)
+
+    run = loop(mode, fault=starve, at=MOMENT).run()
+    assert 'this computer is too busy' in run.reason
+    assert run.supervisor.state is State.RESTED
 
 
 @pytest.mark.parametrize('mode', sorted(MODES))
@@ -881,6 +900,18 @@ def test_a_watch_that_was_on_and_cannot_see_says_so(comes, every, blind):
     never = Sight('efforts', 0.5)
     never.saw(0.0, usable=False)
     assert never.problem(10.0) is None
+
+
+def test_a_controller_that_speaks_once_a_window_may_miss_one():
+    """Its first window is told of at 20 Hz, each later one once, 0.24 s apart."""
+    sight = Sight('states of the controller', 0.5, enough=ENOUGH_TOLD)
+    comes = {*range(0, 1000, 50), *range(1240, 5000, 240)} - {1960, 3160}
+    for now in range(5400):
+        if now in comes:
+            sight.saw(1e-3 * now)
+        said = sight.problem(1e-3 * now)
+        assert said is None or now > 4840 + 500
+    assert said is not None
 
 
 @pytest.mark.parametrize('told', [True, False])

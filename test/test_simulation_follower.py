@@ -19,7 +19,7 @@ from scipy.interpolate import BPoly, CubicHermiteSpline, interp1d
 
 from robotid_ros.errors import DataError
 from robotid_ros.simulation import CommandPoint, TrajectoryFollower
-from robotid_ros.simulation.controller import Spline, TrajectoryPoints
+from robotid_ros.simulation.controller import SimulatedController, Spline, TrajectoryPoints
 
 JOINTS = ('a', 'b')
 finite = st.floats(-3.0, 3.0, allow_subnormal=False)
@@ -268,3 +268,16 @@ def test_no_sequence_of_commands_makes_the_reference_jump(commands, blend) -> No
     q, dq, _ = arm.sample(t)
     assert np.abs(np.diff(q, axis=0)).max() <= 1.01 * np.abs(dq).max() * (t[1] - t[0]) + 1e-9
     np.testing.assert_array_equal(q[-1], commands[-1][2][-1])
+
+
+def test_a_controller_that_is_active_again_holds_its_last_command_whatever_its_time() -> None:
+    """It was inactive and its time was stretched meanwhile: it leapt to where the trajectory before leads."""
+    arm = SimulatedController(JOINTS, np.zeros(2))
+    arm.command(JOINTS, None, [CommandPoint(1.0, (2.0, 2.0), REST, REST)], now=0.0)
+    held = arm.sample(np.array([0.5]), np.zeros(2))[0]
+    arm.set_active(False, 0.51)
+    arm.speed_scaling = 0.1
+    arm.sample(np.array([0.9]), held[0])
+    arm.set_active(True, 1.0)
+    for now in (1.0, 1.01, 3.0):
+        np.testing.assert_array_equal(arm.sample(np.array([now]), held[0])[0], held)

@@ -121,6 +121,7 @@ class JointRanges:
         self._bound = np.array([bound.bound for bound in bounds])
         self._scale = np.array([bound.scale for bound in bounds])
         self._order, self._joint = np.array(columns, dtype=np.int64).reshape(-1, 2).T
+        self._column = self._order * model.n + self._joint
 
     def extreme_excess(self, trajectory: FourierTrajectory) -> float:
         """Return the largest normalised excess of a trajectory over all bounds, exactly."""
@@ -130,10 +131,7 @@ class JointRanges:
 
     def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
         """Return the normalised excesses, shape (N, m), and their pull-back; see :class:`Constraint`."""
-        values = np.empty((len(motion), len(self.bounds)))
-        for order, derivative in enumerate(motion.derivatives):
-            chosen = self._order == order
-            values[:, chosen] = derivative[:, self._joint[chosen]]
+        values = np.hstack(motion.derivatives)[:, self._column]
         factor = self._sign / self._scale
 
         def pullback(weights: Array, gradient: MotionGradient) -> None:

@@ -108,28 +108,44 @@ def fixed_point(model: RobotModel, frame: str, point: Array) -> tuple[int, Array
     return link, placement[:3, :3] @ point + placement[:3, 3]
 
 
-def places(points: Sequence[tuple[int, Array]], poses: Array) -> Array:
-    """Return points that are fixed to links in the base frame, (P, N, 3) [m], at poses (N, n, 4, 4) of the links."""
-    result = np.empty((len(points), len(poses), 3))
-    for k, (link, point) in enumerate(points):
-        result[k] = poses[:, link, :3, :3] @ point + poses[:, link, :3, 3] if link >= 0 else point
-    return result
+class FixedPoints:
+    """P points that are fixed to links of a model, or to its base.
+
+    Each is a link, -1 for the base, and the place in that [m].
+    """
+
+    def __init__(self, model: RobotModel, points: Sequence[tuple[int, Array]]) -> None:
+        # A place is linear in the entries of a pose, of which the last one is 1.
+        entries = np.zeros((model.n, 4, 4, len(points), 3))
+        for k, (link, point) in enumerate(points):
+            for axis in range(3):
+                if link < 0:
+                    entries[0, 3, 3, k, axis] = point[axis]
+                else:
+                    entries[link, axis, :, k, axis] = *point, 1.0
+        self._map = entries.reshape(16 * model.n, -1)
+
+    def places(self, poses: Array) -> Array:
+        """Return where they are in the base frame, (N, P, 3) [m], at poses (N, n, 4, 4) of the links."""
+        result: Array = (poses.reshape(len(poses), -1) @ self._map).reshape(len(poses), -1, 3)
+        return result
 
 
 def capsule_ends(model: RobotModel, capsule: Capsule, poses: Array) -> tuple[Array, Array]:
     """Return both ends of a capsule in the base frame, (N, 3) each [m], at poses (N, n, 4, 4) of the links."""
-    start, end = places([fixed_point(model, capsule.frame, point) for point in (capsule.start, capsule.end)], poses)
+    ends = [fixed_point(model, capsule.frame, point) for point in (capsule.start, capsule.end)]
+    start, end = FixedPoints(model, ends).places(poses).transpose(1, 0, 2)
     return start, end
 
 
 def closest_points(start1: Array, end1: Array, start2: Array, end2: Array) -> tuple[Array, Array]:
-    """Return the closest points of N pairs of line segments, one on each, of shape (N, 3) like all ends [m].
+    """Return the closest points of pairs of line segments, one on each, of shape (..., 3) like all ends [m].
 
     A segment may be a point. Source: Ericson, "Real-Time Collision Detection", 2005, section 5.1.9.
     """
     along1, along2, between = end1 - start1, end2 - start2, start1 - start2
     pairs = ((along1, along1), (along2, along2), (along1, along2), (along1, between), (along2, between))
-    a, e, b, c, f = (np.einsum('ij,ij->i', *pair) for pair in pairs)
+    a, e, b, c, f = (np.einsum('...j,...j->...', *pair) for pair in pairs)
     tiny = 1e-16
     safe_a, safe_e = np.maximum(a, tiny), np.maximum(e, tiny)
     denominator = a * e - b * b
@@ -139,7 +155,7 @@ def closest_points(start1: Array, end1: Array, start2: Array, end2: Array) -> tu
     t = (b * s + f) / safe_e
     s = np.where(t < 0.0, np.clip(-c / safe_a, 0.0, 1.0), np.where(t > 1.0, np.clip((b - c) / safe_a, 0.0, 1.0), s))
     t = np.clip(t, 0.0, 1.0)
-    return start1 + s[:, None] * along1, start2 + t[:, None] * along2
+    return start1 + s[..., None] * along1, start2 + t[..., None] * along2
 
 
 def skeleton(model: RobotModel, radius: float) -> Geometry:
@@ -205,29 +221,30 @@ class PointBox:
     def __init__(self, model: RobotModel, points: Sequence[tuple[str, str, Array, Array, Array]]) -> None:
         bounds: list[Bound] = []
         self._columns: list[tuple[int, int]] = []
-        self._points: list[tuple[int, Array]] = []
+        fixed: list[tuple[int, Array]] = []
         for name, frame, point, lower, upper in points:
-            self._points.append(fixed_point(model, frame, point))
+            fixed.append(fixed_point(model, frame, point))
             for axis in range(3):
                 for sign, wall in ((-1.0, lower[axis]), (1.0, upper[axis])):
                     if np.isfinite(wall):
                         bounds.append(_space_bound('xyz'[axis], name, float(wall), sign))
-                        self._columns.append((len(self._points) - 1, axis))
+                        self._columns.append((len(fixed) - 1, axis))
         self.bounds = tuple(bounds)
+        self._links, self._points = [link for link, _ in fixed], FixedPoints(model, fixed)
 
     def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
         """Return the normalised excesses, shape (N, m), and their pull-back; see Constraint."""
-        positions = places(self._points, motion.poses)
+        positions = self._points.places(motion.poses)
         excess = np.empty((len(motion), len(self.bounds)))
         for k, (bound, (index, axis)) in enumerate(zip(self.bounds, self._columns, strict=True)):
-            excess[:, k] = bound.sign * (positions[index][:, axis] - bound.bound) / bound.scale
+            excess[:, k] = bound.sign * (positions[:, index, axis] - bound.bound) / bound.scale
 
         def pullback(weights: Array, gradient: MotionGradient) -> None:
-            forces = np.zeros((len(self._points), len(motion), 3))
+            forces = np.zeros(positions.shape)
             for k, (bound, (index, axis)) in enumerate(zip(self.bounds, self._columns, strict=True)):
-                forces[index, :, axis] += weights[:, k] * bound.sign / bound.scale
-            for (link, _), position, force in zip(self._points, positions, forces, strict=True):
-                gradient.add_point(motion, link, position, force)
+                forces[:, index, axis] += weights[:, k] * bound.sign / bound.scale
+            for k, link in enumerate(self._links):
+                gradient.add_point(motion, link, positions[:, k], forces[:, k])
 
         return excess, pullback
 
@@ -236,16 +253,13 @@ class Clearance:
     """Keeps capsules of different links apart: their surfaces by at least ``distance`` [m]."""
 
     def __init__(self, model: RobotModel, geometry: Geometry, distance: float) -> None:
-        self._capsules = geometry.capsules
-        sides = ('start', 'end')
-        self._ends = [fixed_point(model, each.frame, getattr(each, side)) for each in self._capsules for side in sides]
-        self._pairs = geometry.pairs(model, distance)
-        radii = [[self._capsules[i].radius for i in pair] for pair in self._pairs]
-        self._needed = distance + np.reshape(radii, (-1, 2)).sum(axis=1)
+        capsules, sides = geometry.capsules, ('start', 'end')
+        ends = [fixed_point(model, each.frame, getattr(each, side)) for each in capsules for side in sides]
+        self._links, self._ends = [link for link, _ in ends[::2]], FixedPoints(model, ends)
+        self._pairs = np.reshape(geometry.pairs(model, distance), (-1, 2)).astype(int)
+        self._needed = distance + np.array([each.radius for each in capsules])[self._pairs].sum(axis=1)
         self.bounds = tuple(
-            _space_bound(
-                'clearance', f"'{self._capsules[i].frame}' from '{self._capsules[j].frame}'", distance, sign=-1.0
-            )
+            _space_bound('clearance', f"'{capsules[i].frame}' from '{capsules[j].frame}'", distance, sign=-1.0)
             for i, j in self._pairs
         )
 
@@ -255,25 +269,20 @@ class Clearance:
         The gradient of a distance is that of its closest points held fixed to their links: moving
         them along the segments changes the distance in second order only.
         """
-        if not self._pairs:
-            return np.empty((len(motion), 0)), lambda weights, gradient: None
-        ends = places(self._ends, motion.poses).reshape(len(self._capsules), 2, len(motion), 3)
-        left, right = (ends[[pair[side] for pair in self._pairs]] for side in (0, 1))
-        shape = (len(self._pairs), len(motion), 3)
-        segments = (part[:, end].reshape(-1, 3) for part in (left, right) for end in (0, 1))
-        first, second = (points.reshape(shape) for points in closest_points(*segments))
+        ends = self._ends.places(motion.poses)
+        first, second = closest_points(*(ends[:, 2 * each + end] for each in self._pairs.T for end in (0, 1)))
         apart = first - second
         distance = np.sqrt(np.sum(apart * apart, axis=2) + 1e-18)
-        excess = (self._needed[:, None] - distance).T / WORKSPACE_SCALE
+        excess = (self._needed - distance) / WORKSPACE_SCALE
 
         def pullback(weights: Array, gradient: MotionGradient) -> None:
             for k, (i, j) in enumerate(self._pairs):
                 touched = np.flatnonzero(weights[:, k])
                 if not len(touched):
                     continue
-                force = -weights[:, k, None] / WORKSPACE_SCALE * apart[k] / distance[k, :, None]
-                gradient.add_point(motion, self._ends[2 * i][0], first[k], force)
-                gradient.add_point(motion, self._ends[2 * j][0], second[k], -force)
+                force = -weights[:, k, None] / WORKSPACE_SCALE * apart[:, k] / distance[:, k, None]
+                gradient.add_point(motion, self._links[i], first[:, k], force)
+                gradient.add_point(motion, self._links[j], second[:, k], -force)
 
         return excess, pullback
 

@@ -17,7 +17,7 @@ from robotid_ros.execution.joint_motion import JointMotion
 
 _SLOW, _RELATIVE = 0.15, 0.2
 """How far an arm's velocity may be from that of its path, in rad/s or m/s and as a part of it."""
-_BEFORE, _BEHIND, _STEP = 0.05, 0.3, 0.005
+_BEFORE, _BEHIND, _STEP = 0.05, 1.0, 0.005
 """How far a path is searched for the place an arm is at, ahead and behind, and in which steps [s]."""
 _PULL = 0.01
 """What a delay costs in that search [rad/s]: where the arm hardly moves, none is found."""

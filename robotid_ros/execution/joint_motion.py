@@ -9,6 +9,7 @@
 
 """What joints do at one instant, and the quintic that a controller moves along to a single point."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,12 +74,22 @@ class MoveToRest:
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration at times within [0, duration], shape (N, n) each."""
-        s, duration = np.atleast_1d(np.asarray(t, dtype=np.float64)) / self.duration, self.duration
-        acceleration = np.zeros_like(self.goal) if self.start.acceleration is None else self.start.acceleration
-        way = self.goal - self.start.position
-        parts = np.array([way, duration * self.start.velocity, duration**2 * acceleration])
+        position, velocity, acceleration = (values[0] for values in self.evaluate_from([self.start], t))
+        return position, velocity, acceleration
+
+    def evaluate_from(self, starts: Sequence[JointMotion], t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return the same of moves from S other starts to this goal in this time, shape (S, N, n) each."""
+        s, duration, still = (
+            np.atleast_1d(np.asarray(t, dtype=np.float64)) / self.duration,
+            self.duration,
+            0.0 * self.goal,
+        )
+        position = np.array([start.position for start in starts])
+        velocity = np.array([start.velocity for start in starts])
+        acceleration = np.array([still if start.acceleration is None else start.acceleration for start in starts])
+        parts = np.stack([self.goal - position, duration * velocity, duration**2 * acceleration], axis=1)
         moved, velocity, acceleration = (basis @ parts for basis in quintic_basis(s))
-        return self.start.position + moved, velocity / duration, acceleration / duration**2
+        return position[:, None] + moved, velocity / duration, acceleration / duration**2
 
     def at(self, time: float) -> JointMotion:
         """Return the motion at a time from its beginning [s]; after its end, rest."""

@@ -18,8 +18,9 @@ _SHARE = 0.9
 _OF_USUAL = 0.3
 """Part of the rate at the start that must be left, and the rate that is enough for any watch [Hz]."""
 _ENOUGH = 20.0
-ENOUGH_TOLD = 4.0
-"""What is enough of what the controller says of itself: the joint states show the arm too [Hz]."""
+ENOUGH_TOLD = 2.0
+"""What is enough of what the controller says of itself: the joint states show the arm too [Hz]. One that blends says
+nothing of a goal until its trajectory begins: once for each window, four times a second."""
 _COUNTABLE = 3
 """Fewer messages over the time do not tell a rate."""
 _AWAKE = 0.1

@@ -14,7 +14,7 @@ when the message comes; the time is long enough for the acceleration limits from
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,16 +81,19 @@ class StopPlan:
     added: Array | None = None  # normalised, to each bound, shape (B,); None where it keeps all limits
 
     def ways(self, time: float) -> list[JointMotion]:
-        """Return what it leads to after a time [s], from all starts."""
-        return [replace(self.move, start=start).at(time) for start in self.starts]
+        """Return what it leads to after a time [s], from all starts; after its end, rest."""
+        if time >= self.move.duration:
+            return [self.move.at(time)]
+        rows = zip(*(values[:, 0] for values in self.motions([time])), strict=True)
+        return [JointMotion(position=q, velocity=dq, acceleration=ddq) for q, dq, ddq in rows]
 
-    def motions(self, times: ArrayLike) -> list[tuple[Array, Array, Array]]:
-        """Return position, velocity and acceleration at some times [s], shape (K, n) each, from each start."""
-        return [replace(self.move, start=start).evaluate(times) for start in self.starts]
+    def motions(self, times: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return position, velocity and acceleration at some times [s], from each start, shape (S, K, n) each."""
+        return self.move.evaluate_from(self.starts, times)
 
     def fastest(self, times: ArrayLike) -> Array:
         """Return the highest speed of each joint at some times [s], over all starts, shape (n,) [rad/s or m/s]."""
-        result: Array = np.abs([velocity for _, velocity, _ in self.motions(times)]).max(axis=(0, 1))
+        result: Array = np.abs(self.motions(times)[1]).max(axis=(0, 1))
         return result
 
 
@@ -122,7 +125,8 @@ def plan_stop(
     goal : ndarray, shape (n,), optional
         Where the stop before ends, which the arm may have obeyed: the next to it is tried first [rad or m].
     likely : int, optional
-        How many of the starts count in any case: the rest, only where all limits can be kept with them.
+        How many of the starts count in any case. Where not all limits can be kept from the rest too, that counts as far
+        as these leave it, or not at all.
     """
     check, *others = checks
     first, limits = starts[0], check.limits
@@ -157,9 +161,10 @@ def plan_stop(
     few = moves[:1] if others else moves[:]  # mostly the first one does; where it does not, often none of these
     added = _added(check, few, measured)
     if added.max() > 0.0 and likely is not None and likely < len(starts):
-        admissible = _admissible_ends(starts[:likely], times, limits.velocity, braking)
         ends, bounds = wanted[0]
-        moves.append(_move(first, times, np.clip(ends, *bounds), bounds, admissible))
+        own = _admissible_ends(starts[:likely], times, limits.velocity, braking)
+        for low, high, _ in (admissible, own):  # the rest counts as far as these leave it, or else not at all
+            moves.append(_move(first, times, np.clip(ends, *bounds), bounds, (low, high, own[2])))
     if added.max() > 0.0 and len(moves) > len(few):
         added = np.vstack([added, _added(check, moves[len(few) :], measured)])
     kept = np.flatnonzero(added.max(axis=1) <= 0.0)

@@ -200,6 +200,8 @@ class Supervisor:
             if self.following.belief.silence(now, GOES_ON):  # the controller measures too
                 self.following.belief.receive(actual, None, time, now)
         else:
+            if self._led_to_rest(time):
+                self.report(_TOO_LATE)
             said = self.following.receive_feedback(desired, actual, time)
             if said:
                 self.strays = self.strays or self._problem is None
@@ -347,9 +349,8 @@ class Supervisor:
             self._again = False
             return self._stop_orders(time, now)
         belief, end = self.following.belief, self._sent + self._latency + self._stop.move.duration
-        away = np.abs(belief.motion.position - self._stop.move.goal)
-        off, short = float(away.max()), bool((away > _ARRIVED)[~belief.lying].any())
-        if short and belief.place_time > end + _OVERDUE and not self._halted:
+        off = float(np.abs(belief.motion.position - self._stop.move.goal).max())
+        if off > _ARRIVED and belief.place_time > end + _OVERDUE and not self._halted:
             self._halted = self._on_its_way()
             if self._halted:
                 return self._stop_orders(time, now)
@@ -380,14 +381,15 @@ class Supervisor:
     def _on_its_way(self) -> list[JointMotion]:
         """Return what the last stop does, from each start that leads it through the place of an arm that stands.
 
-        The time of its controller may stand still there: the arm would go on when that does.
+        The time of its controller may stand still there: the arm would go on when that does. One of which a joint lies
+        is not known to stand there.
         """
         belief, found = self.following.belief, []
-        stands = belief.resting(belief.time - _STANDS_FOR)
+        stands = belief.resting(belief.time - _STANDS_FOR) and not belief.lying.any()
         if self._stop is None or not stands or not self._on_path:  # elsewhere something else holds it
             return []
-        for way in self._stop.motions(np.linspace(0.0, self._stop.move.duration, _PLACES)):
-            away = np.where(belief.lying, 0.0, np.abs(way[0] - belief.motion.position)).max(axis=1)
+        for way in zip(*self._stop.motions(np.linspace(0.0, self._stop.move.duration, _PLACES)), strict=True):
+            away = np.abs(way[0] - belief.motion.position).max(axis=1)
             k = int(np.argmin(away))
             if away[k] <= self.config.path_distance:
                 position, velocity, acceleration = (values[k] for values in way)
@@ -436,8 +438,7 @@ class Supervisor:
         lows, highs, fastest = [places], [places], [np.abs(speeds)]
         for stop in self._stops:
             times = np.arange(0.0, stop.move.duration, _LATE_STEP)
-            ways = stop.motions(times)
-            positions, velocities = (np.array([way[k] for way in ways]) for k in range(2))
+            positions, velocities, _ = stop.motions(times)
             lows.append(positions.min(axis=0))
             highs.append(positions.max(axis=0))
             fastest.append(np.abs(velocities).max(axis=0))
@@ -529,7 +530,7 @@ class Supervisor:
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
         goal = None if self._stop is None else self._stop.move.goal
         if self._halted:
-            back_to = np.where(belief.lying, np.nan, motion.position)
+            back_to = motion.position
         return plan_stop(starts, self.plan.checks, path, back_to, self._shown, goal, likely)
 
     def _led(self, windows: Sequence[Window], elapsed: Array) -> list[list[JointMotion]]:

@@ -34,7 +34,7 @@ from robotid_ros.identification.information import solve
 from robotid_ros.identification.samples import evenly_weighted
 from robotid_ros.identification.torque_fit import covariance_of_estimate
 from robotid_ros.model.inertia import INERTIAL_NAMES, split_inertial_parameters
-from robotid_ros.model.kinematics import joint_motion
+from robotid_ros.model.kinematics import step_transforms
 from robotid_ros.model.robot_model import RobotModel
 
 _TURNED = 1.0
@@ -169,7 +169,7 @@ def flange_motion(model: RobotModel, q: Array, dq: Array, ddq: Array) -> tuple[A
         [m/s^2, rad/s, rad/s^2]
     """
     q, dq, ddq = (each @ model.coupling.T for each in (q, dq, ddq))
-    local = model.placements @ joint_motion(model, q)
+    local = step_transforms(model, q)
     u = np.tile(-np.asarray(model.gravity), (len(q), 1))
     omega, alpha = np.zeros((len(q), 3)), np.zeros((len(q), 3))
 
@@ -179,7 +179,7 @@ def flange_motion(model: RobotModel, q: Array, dq: Array, ddq: Array) -> tuple[A
         return at, rate, change
 
     for i, kind in enumerate(model.joint_types):
-        u, omega, alpha = carried(local[:, i, :3, :3], local[:, i, :3, 3])
+        u, omega, alpha = carried(local[i, :, :3, :3], local[i, :, :3, 3])
         rate, change = dq[:, i, None] * model.axes[i], ddq[:, i, None] * model.axes[i]
         if kind == 'revolute':
             alpha = alpha + np.cross(omega, rate) + change

@@ -9,29 +9,41 @@
 
 """Batch forward kinematics of a serial arm."""
 
+from functools import lru_cache
+
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.model.robot_model import RobotModel
 
 
-def joint_motion(model: RobotModel, q: Array) -> Array:
-    """Return the motion of each joint, M(axis_i, q_i), shape (N, n, 4, 4): Rodrigues' rotation or a translation.
+@lru_cache(maxsize=64)
+def _parts(model: RobotModel) -> tuple[Array, BoolArray]:
+    """Return what the pose of each link in the one before consists of, shape (n, 3, 16), and which joints turn.
+
+    The parts belong to 1, sin q and 1 - cos q of a joint that turns (Rodrigues), and to 1 and q of one that slides.
+    """
+    revolute = np.array([kind == 'revolute' for kind in model.joint_types])
+    axes, linear = model.axes, np.zeros((model.n, 4, 4))
+    linear[:, [2, 0, 1], [1, 2, 0]] = axes[:, [0, 1, 2]]
+    linear[:, [1, 2, 0], [2, 0, 1]] = -axes[:, [0, 1, 2]]
+    linear[~revolute] = 0.0
+    square = linear @ linear
+    linear[~revolute, :3, 3] = axes[~revolute]
+    parts = np.stack([np.broadcast_to(np.eye(4), linear.shape), linear, square], axis=1)
+    return (model.placements[:, None] @ parts).reshape(model.n, 3, 16), revolute
+
+
+def step_transforms(model: RobotModel, q: Array) -> Array:
+    """Return the pose of every link frame in the one before, shape (n, N, 4, 4).
 
     The coordinates, shape (N, n), are those of the chain's joints, coupling already applied [rad or m].
     """
-    axes = model.axes
-    cross = np.zeros((model.n, 3, 3))
-    cross[:, [2, 0, 1], [1, 2, 0]] = axes[:, [0, 1, 2]]
-    cross[:, [1, 2, 0], [2, 0, 1]] = -axes[:, [0, 1, 2]]
-    result = np.zeros((len(q), model.n, 4, 4))
-    result[..., :, :] = np.eye(4)
-    revolute = np.array([kind == 'revolute' for kind in model.joint_types])
-    sine = np.sin(q[:, revolute])[..., None, None]
-    versine = (1.0 - np.cos(q[:, revolute]))[..., None, None]
-    k = cross[revolute]
-    result[:, revolute, :3, :3] += sine * k + versine * (k @ k)
-    result[..., :3, 3][:, ~revolute] = q[:, ~revolute, None] * axes[~revolute]
+    parts, revolute = _parts(model)
+    factors = np.ones((*q.T.shape, 3))
+    factors[..., 1] = np.where(revolute[:, None], np.sin(q.T), q.T)
+    factors[..., 2] -= np.cos(q.T)
+    result: Array = (factors @ parts).reshape(*q.T.shape, 4, 4)
     return result
 
 
@@ -40,12 +52,11 @@ def link_transforms(model: RobotModel, q: Array) -> Array:
 
     T_0i = T_0,i-1 placements_i M(axis_i, q_i)
     """
-    chain_q = np.atleast_2d(np.asarray(q, dtype=float)) @ model.coupling.T
-    local = model.placements @ joint_motion(model, chain_q)
-    result = np.empty_like(local)
-    result[:, 0] = local[:, 0]
+    steps = step_transforms(model, np.atleast_2d(np.asarray(q, dtype=float)) @ model.coupling.T)
+    result = np.empty((steps.shape[1], model.n, 4, 4))
+    pose = result[:, 0] = steps[0]
     for i in range(1, model.n):
-        result[:, i] = result[:, i - 1] @ local[:, i]
+        pose = result[:, i] = pose @ steps[i]
     return result
 
 

@@ -481,6 +481,7 @@ class SimulatedController:
         if active and not self.active:
             self.active = True
             self.hold(self._commanded, now)
+            self._previous = now  # time that is stretched begins anew too
         self.active = active
 
     def sample(self, times: Array, measured: Array) -> tuple[Array, Array, Array]:
