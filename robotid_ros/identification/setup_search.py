@@ -436,7 +436,7 @@ def _several_reversed(setup: SetUp, screen: _Test, kind: str) -> tuple[float, Se
     def cost(joints: frozenset[int]) -> float:
         if joints not in tried:
             found = _reversed(setup, screen.described, kind, sorted(joints))
-            unusual = min(len(joints), 1 + len(free) - len(joints))  # all of them are one convention
+            unusual = 1 if len(joints) == len(free) else len(joints)  # all of them are one convention
             tried[joints] = screen.cost(found) + _UNUSUAL * unusual, found
         return tried[joints][0]
 
