@@ -589,7 +589,7 @@ def test_a_saved_trajectory_runs_and_sigint_stops_the_arm(world, user):
         until_started(user, '/second/start')
         second.signal(signal.SIGINT)
         assert second.wait() == 0
-        # The other node of this file may be found late, its name later still: then the arm is being stopped for it already.
+        # The other node of this file may be found late, or its name: then the arm is being stopped for it already.
         assert 'the node is shut down' in second.output or 'can command the arm too now' in second.output
     report = user.report()
     assert report['velocity'] < 1e-9
