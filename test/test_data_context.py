@@ -522,7 +522,7 @@ def test_a_configuration_that_speaks_of_currents_does_not_change_the_torques_of_
         words = ['--robot', str(tmp_path / 'arm.urdf'), '--config', str(tmp_path / 'arm.yaml')]
         said = source_of(parser.parse_args(words), [tmp_path / 'run.csv']).lines[1]
         assert said.startswith('effort     as the columns of CSV say')
-        assert ('name columns of currents current/JOINT' in said) == told
+        assert ('columns of currents are called current/JOINT' in said) == told
 
 
 def test_a_text_of_another_schema_is_no_configuration(tmp_path):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from robotid_ros.identification import IdentificationResult
 
 COLUMNS = 'as the columns of CSV say: effort a torque [N m or N], current [A] by torque constants'
-_NOT_OF_CSV = '; that the configuration says current holds for joint states: name columns of currents current/JOINT'
+_NOT_OF_CSV = '; what the configuration says of effort is of joint states: columns of currents are called current/JOINT'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ _SAY = (
 )
 _TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice; 13 degrees are a small motion
 _OFF, _WRONG, _FAR = 3.0, 5.0, 10.0
-"""Factors: what is off by more than errors are; what contradicts a description in the mean of all joints, or a speed
+"""Factors: what is off by more than errors are; what contradicts a description in the median of the joints, or a speed
 limit; an order of magnitude, by which constants differ from motor to motor, and errors of masses, or efforts and their
 limits, do not. The masses of a single link may be anything, but not two orders of magnitude off."""
 _LARGE = 0.1  # of an effort that is not friction: what is missed by less is of use as it is
