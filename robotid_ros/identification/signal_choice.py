@@ -160,7 +160,7 @@ def _vertex(tried: dict[float, Score], best: float) -> list[float]:
 
 
 def _halves(tried: dict[float, Score], best: float) -> list[float]:
-    """Return delays [s] half way to the neighbours of the best: the error of a step has no parabola."""
+    """Return constants [s] half way to the neighbours of the best: the error of a step has no parabola."""
     delays = sorted(tried)
     k = delays.index(best)
     return [0.5 * (best + each) for each in (*delays[max(k - 1, 0) : k], *delays[k + 1 : k + 2])]
@@ -187,21 +187,18 @@ def choose_delay(
         return terms.score(replace(moved, weight=moved.weight * (speed > _SETTLED)), label)
 
     equations = sum(each.q.size for each in still)
-    return _latest('delay of the torque', terms, equations, errors, (_DELAYS[0], -_DELAYS[0]), _vertex)
+    return _constant('delay of the torque', terms, equations, errors, (_DELAYS[0], -_DELAYS[0]), _vertex)
 
 
-def choose_lag(terms: Terms, samples: Samples, few_of: Callable[[Samples], Samples]) -> tuple[float, Decision]:
+def choose_lag(terms: Terms, few: Samples, samples: Samples) -> tuple[float, Decision]:
     """Return how long after the recorded motion friction turns [s], where held-out torque confirms it, and the choice.
 
     Parameters
     ----------
     terms : Terms
-    samples : Samples
-        All of them, with the delay of the torque taken out.
-    few_of : callable
-        From all samples to those to compare by.
+    few : Samples
+        To compare by, of all ``samples``, with the delay of the torque taken out.
     """
-    few = few_of(samples)
     label = groups(few, GROUPS)
     plain = terms.base.regressor(few.q, few.dq, few.ddq)
     rigid, rigid_recorded = few.passed(plain)
@@ -212,41 +209,78 @@ def choose_lag(terms: Terms, samples: Samples, few_of: Callable[[Samples], Sampl
         own, own_recorded = past.passed(late.own(past, plain))
         return late.judged(Bench.of_rows(past, label, rigid, own, rigid_recorded, own_recorded), past)[0]
 
-    return _latest('lag of friction', terms, samples.q.size, errors, _DELAYS, _halves)
+    return _constant('lag of friction', terms, samples.q.size, errors, _DELAYS, _halves)
 
 
-def _latest(
+def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Decision]:
+    """Return the bandwidth of the torque signal [Hz], or None where held-out torque shows none, and the choice.
+
+    Parameters
+    ----------
+    terms : Terms
+    samples : Samples
+        To compare by: with an unlimited torque, and with the terms' past.
+    """
+    longest = max(samples.runs, key=len)
+    band = motion_band(samples.dq[longest.start : longest.stop], longest.rate)
+    slowest = max(_SLOWEST * band, _SLOWEST_BANDWIDTH)
+    fastest = max(min(_FASTEST, *(0.2 * run.rate for run in samples.runs)), 1.01 * slowest)
+    label, rigid = groups(samples, GROUPS), terms.base.regressor(samples.q, samples.dq, samples.ddq)
+    own = terms.own(samples, rigid)
+
+    def frequency(constant: float) -> float | None:
+        return 0.5 / (np.pi * constant) if constant else None
+
+    def errors(constant: float) -> Score:
+        each = samples.with_bandwidth(frequency(constant))
+        return terms.judged(Bench.of(each, label, rigid, own), each)[0]
+
+    def said(constant: float) -> str:
+        return f'{frequency(constant):.3g} Hz' if constant else 'not limited'
+
+    grid = (0.5 / (np.pi * np.geomspace(fastest, slowest, _BANDWIDTHS))).tolist()
+    found, decision = _constant('torque bandwidth', terms, samples.q.size, errors, grid, _halves, said, grid[-1])
+    return frequency(found), decision
+
+
+def _milliseconds(time: float) -> str:
+    return f'{1e3 * time:.3g} ms' if time else 'none'
+
+
+def _constant(
     subject: str,
     terms: Terms,
     equations: int,
     errors: Callable[[float], Score],
     first: Sequence[float],
     finer: Callable[[dict[float, Score], float], list[float]],
+    said: Callable[[float], str] = _milliseconds,
+    last: float = _DELAYS[-1],
 ) -> tuple[float, Decision]:
-    """Return the delay [s] of least held-out error, where there is one between those tried, and the choice.
+    """Return the time constant [s] of least held-out error, where one predicts better than 0, and the choice.
 
-    The ``first`` are tried in any case: what a lag explains may look worse at a short one than without.
+    The ``first`` are tried in any case: what a lag explains may look worse at a short one than without. Beyond them it
+    is doubled up to the ``last``.
     """
     if equations < _PER_UNKNOWN * (len(terms.base.names) + 3 * len(terms.shape)):
-        return 0.0, Decision(subject=subject, chosen='none: too few samples to tell')
-    tried = {delay: errors(delay) for delay in (0.0, *first)}
+        return 0.0, Decision(subject=subject, chosen=f'{said(0.0)}: too few samples to tell')
+    tried = {constant: errors(constant) for constant in (0.0, *first)}
 
     def best() -> float:
-        return min(tried, key=lambda delay: tried[delay].value)
+        return min(tried, key=lambda constant: tried[constant].value)
 
-    while best() and best() in (min(tried), max(tried)) and abs(best()) < _DELAYS[-1]:
+    while best() and best() in (min(tried), max(tried)) and abs(best()) < last:
         tried[2.0 * best()] = errors(2.0 * best())
     for _ in range(_REFINEMENTS):
-        tried.update({delay: errors(delay) for delay in finer(tried, best())})
+        tried.update({constant: errors(constant) for constant in finer(tried, best())})
     chosen, none = best(), tried[0.0]
-    # A torque path adds delay, hardly ever lead: a negative one has to be worth as much as any contradiction.
-    better = none.contradicted_by if chosen < 0.0 else none.loses_to
+    # A torque path is late and limited, hardly ever early, and seldom so slow that motion shows it.
+    better = none.loses_to if chosen >= 0.0 and said is _milliseconds else none.contradicted_by
     # What falls to the end of the search has no minimum there.
-    if abs(chosen) == _DELAYS[-1] or not better(tried[chosen], len(tried) - 1):
+    if abs(chosen) == last or not better(tried[chosen], len(tried) - 1):
         chosen = 0.0
-    alternatives = (Alternative(name=f'{1e3 * late:.3g} ms', error=found.rmse) for late, found in sorted(tried.items()))
-    text = 'none' if chosen == 0.0 else f'{1e3 * chosen:.3g} ms'
-    return float(chosen), Decision(subject=subject, chosen=text, alternatives=tuple(alternatives))
+    alternatives = (Alternative(name=said(each), error=found.rmse) for each, found in sorted(tried.items()))
+    return float(chosen), Decision(subject=subject, chosen=said(chosen), alternatives=tuple(alternatives))
 
 
 def like_training(
@@ -266,46 +300,3 @@ def like_training(
     """
     listed = with_cutoff(datasets, cutoff, thinned=thinned)
     return listed if delay == 0.0 else [_shifted(dataset, delay) for dataset in listed]
-
-
-def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Decision]:
-    """Return the bandwidth of the torque signal [Hz], or None where held-out torque shows none, and the choice.
-
-    Parameters
-    ----------
-    terms : Terms
-    samples : Samples
-        To compare by: with an unlimited torque, and with the terms' past.
-    """
-    subject = 'torque bandwidth'
-    longest = max(samples.runs, key=len)
-    band = motion_band(samples.dq[longest.start : longest.stop], longest.rate)
-    slowest, fastest = (
-        max(_SLOWEST * band, _SLOWEST_BANDWIDTH),
-        min(_FASTEST, *(0.2 * run.rate for run in samples.runs)),
-    )
-    if fastest <= 1.2 * slowest:
-        return None, Decision(subject=subject, chosen='not limited')
-    label = groups(samples, GROUPS)
-    grid = np.geomspace(slowest, fastest, _BANDWIDTHS)
-    none, *found = terms.scores(samples, label, [None, *grid.tolist()])
-    tried = dict(zip(grid.tolist(), found, strict=True))
-    step = float(grid[1] / grid[0])
-    best = min(tried, key=lambda each: tried[each].value)
-    bandwidth: float | None = None
-    if best < grid[-1] and none.contradicted_by(tried[best], len(grid)):
-        for _ in range(_REFINEMENTS):
-            step = step**0.5
-            sides = [best / step, best * step]
-            tried.update(zip(sides, terms.scores(samples, label, sides), strict=True))
-            best = min(tried, key=lambda each: tried[each].value)
-        bandwidth = best
-    decision = Decision(
-        subject=subject,
-        chosen='not limited' if bandwidth is None else f'{bandwidth:.3g} Hz',
-        alternatives=(
-            Alternative(name='not limited', error=none.rmse),
-            *(Alternative(name=f'{value:.3g} Hz', error=tried[value].rmse) for value in sorted(tried)),
-        ),
-    )
-    return bandwidth, decision

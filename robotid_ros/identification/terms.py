@@ -28,7 +28,6 @@ weight: one minus the share of their variance that the data leave. A kind of ter
 largest weight, and is nearly gone.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -274,12 +273,3 @@ class Terms:
     def score(self, samples: Samples, label: IntArray) -> Score:
         """Return the errors in groups that were held out."""
         return self.judged(self.bench(samples, label), samples)[0]
-
-    def scores(self, samples: Samples, label: IntArray, bandwidths: Sequence[float | None]) -> list[Score]:
-        """Return the errors in groups that were held out, for each of some bandwidths of the torque [Hz]."""
-        rigid = self.base.regressor(samples.q, samples.dq, samples.ddq)
-        own, result = self.own(samples, rigid), []
-        for bandwidth in bandwidths:
-            each = samples.with_bandwidth(bandwidth)
-            result.append(self.judged(Bench.of(each, label, rigid, own), each)[0])
-        return result
