@@ -107,7 +107,7 @@ def _of_all_samples(chosen: Chosen, way: Candidate) -> tuple[Rows, FrictionModel
         prior = replace(prior, strength=prior.strength * scale)
     if by_strokes is not None:
         prior = by_strokes if prior is None else replace(prior, friction=by_strokes.friction, own=None)
-    return rows, chosen.choice.friction, chosen.choice.shape, prior
+    return rows, chosen.friction, chosen.shape, prior
 
 
 def fit_of(chosen: Chosen, way: Candidate, *, dissipative: bool = True) -> tuple[Rows, TorqueFit]:
@@ -148,10 +148,10 @@ def weighted_terms(chosen: Chosen, model: RobotModel, config: IdentificationConf
     """Return the chosen terms with their weights; a friction model by its name is not weighted, the description is."""
     if chosen.terms is not None:
         return chosen.terms
-    base, choice = chosen.rows.base, chosen.choice
+    base = chosen.rows.base
     assert isinstance(base, BaseParameters)
     described = description_prior(model, base, rotor_inertia=config.rotor_inertia)
-    return Terms(base=base, friction=choice.friction, shape=choice.shape, described=described, weighted=False)
+    return Terms(base=base, friction=chosen.friction, shape=chosen.shape, described=described, weighted=False)
 
 
 def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: IdentificationConfig) -> Iterator[Candidate]:
@@ -203,7 +203,6 @@ def estimate(
 
     The ways to fit that were compared are returned too, that which was taken first; none where nothing was.
     """
-    rows, choice = chosen.rows, chosen.choice
     if config.estimator == 'alternating':
         return *_alternating(chosen, model, config), ()
     if config.estimator == 'bee-colony':
@@ -213,10 +212,10 @@ def estimate(
     method = _METHODS[config.estimator]
     variance = 1.0
     if method == 'ols' and chosen.strokes is not None:  # the rows' weight is 1, and that of the strokes relative to it
-        alone = least_squares(rows, choice.friction, choice.shape, estimator='wls', covariance=False)
+        alone = least_squares(chosen.rows, chosen.friction, chosen.shape, estimator='wls', covariance=False)
         variance = float(1.0 / alone.precision.mean())
     prior = stroke_prior(chosen, variance)
-    fit = least_squares(rows, choice.friction, choice.shape, estimator=method, prior=prior)
+    fit = least_squares(chosen.rows, chosen.friction, chosen.shape, estimator=method, prior=prior)
     return fit, (Decision(subject='estimator', chosen=config.estimator),), ()
 
 
@@ -224,7 +223,7 @@ def _alternating(
     chosen: Chosen, model: RobotModel, config: IdentificationConfig
 ) -> tuple[TorqueFit, tuple[Decision, ...]]:
     """Alternate from the description's parameters, where it has some; friction data give the friction."""
-    rows, friction, strokes = chosen.rows, chosen.choice.friction, chosen.strokes
+    rows, friction, strokes = chosen.rows, chosen.friction, chosen.strokes
     base, limit = rows.base, thresholds(config, model)
     assert isinstance(base, BaseParameters)
 
@@ -258,7 +257,7 @@ def _alternating(
 
 def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tuple[TorqueFit, tuple[Decision, ...]]:
     """Search for all parameters by a bee colony, and say what separable least squares reaches on the same rows."""
-    rows, friction = chosen.rows, chosen.choice.friction
+    rows, friction = chosen.rows, chosen.friction
     base = rows.base
     assert isinstance(base, BaseParameters)
     few = rows.samples.thinned(ENOUGH // 2)

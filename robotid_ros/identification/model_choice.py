@@ -55,24 +55,46 @@ _PER_PERIOD = 12.0  # samples in one of the narrowest low-pass, to look for a ri
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrictionChoice:
-    """A chosen friction model, its shape parameters and the decisions.
+class Chosen:
+    """Training data, the rows of the torque model along them, its friction, and all choices so far.
 
     Attributes
     ----------
+    datasets : tuple of Dataset
+    setup : SetUp
+        How the recordings differ from the description; taken out of all of them.
+    rows : Rows
     friction : FrictionModel
         With the width of its sign.
     shape : ndarray, shape (n, s)
+        Its shape parameters.
     decisions : tuple of Decision
+    cutoff : float or None
+        For all recordings [Hz]; None where none was filtered.
+    delay : float
+        Of the torque, taken out of all recordings [s].
+    strokes : FrictionStrokes or None
+        Friction data.
+    terms : Terms or None
+        The friction terms with their weights; None where a model by its name has none.
     """
 
+    datasets: tuple[Dataset, ...]
+    setup: SetUp
+    rows: Rows
     friction: FrictionModel
     shape: Array
     decisions: tuple[Decision, ...]
+    cutoff: float | None = None
+    delay: float = 0.0
+    strokes: FrictionStrokes | None = None
+    terms: Terms | None = None
 
 
-def named_friction(base: BaseRegressor, samples: Samples, name: str, *, smooth: bool) -> FrictionChoice:
-    """Return a friction model by its name, or for 'auto' the best of a few, with its shape parameters.
+def named_friction(
+    base: BaseRegressor, samples: Samples, name: str, *, smooth: bool
+) -> tuple[FrictionModel, Array, Decision]:
+    """Return a friction model by its name, or for 'auto' the best of a few, its shape parameters, and the choice.
 
     Parameters
     ----------
@@ -88,7 +110,7 @@ def named_friction(base: BaseRegressor, samples: Samples, name: str, *, smooth: 
     label, tried = groups(samples, GROUPS), []
     if name != 'auto' and not friction_model(name).shape_names and not smooth:
         decision = Decision(subject='friction', chosen=f'{name}, as asked')
-        return FrictionChoice(friction=friction_model(name), shape=np.zeros((samples.n, 0)), decisions=(decision,))
+        return friction_model(name), np.zeros((samples.n, 0)), decision
     best: tuple[Score, FrictionModel, Array, str] | None = None
     for each in _NAMED if name == 'auto' else (name,):
         for scale in (False, True) if smooth else (False,):
@@ -102,7 +124,7 @@ def named_friction(base: BaseRegressor, samples: Samples, name: str, *, smooth: 
                 best = score, fit.friction, fit.shape, text
     assert best is not None
     decision = Decision(subject='friction', chosen=best[3], alternatives=tuple(tried))
-    return FrictionChoice(friction=best[1], shape=best[2], decisions=(decision,))
+    return best[1], best[2], decision
 
 
 def with_ripple_shown(terms: Terms, samples: Samples) -> tuple[Terms, Decision]:
@@ -207,39 +229,6 @@ def with_ripple(friction: FrictionModel, frequency: Array, limit: float) -> Fric
 _MOST_SAMPLES = 60_000  # without redundant ones; of more, the choices look at stretches
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Data:
-    """Training data with the choices that concern its signals.
-
-    Attributes
-    ----------
-    datasets : tuple of Dataset
-    setup : SetUp
-        How the recordings differ from the description; taken out of all of them.
-    decisions : tuple of Decision
-    cutoff : float or None
-        For all recordings [Hz]; None where none was filtered.
-    delay : float
-        Of the torque, taken out of all recordings [s].
-    """
-
-    datasets: tuple[Dataset, ...]
-    setup: SetUp
-    decisions: tuple[Decision, ...]
-    cutoff: float | None = None
-    delay: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """The rows of the training data, the friction, its weights and, where there are some, friction data."""
-
-    rows: Rows
-    choice: FrictionChoice
-    strokes: FrictionStrokes | None = None
-    terms: Terms | None = None
-
-
 def samples_of_datasets(datasets: Sequence[Dataset], model: RobotModel, config: IdentificationConfig) -> Samples:
     """Return datasets as samples, weighted at rest as configured."""
     return as_samples(
@@ -261,7 +250,7 @@ def choose_signals_and_model(
     setup: SetUp,
     report: Progress = silent,
     strokes: FrictionStrokes | None = None,
-) -> tuple[Data, Chosen]:
+) -> Chosen:
     """Choose bandwidth and delay of the torque beside the friction, and the friction.
 
     Where nothing else is asked for, all friction terms there are take part, weighted by evidence. A friction model by
@@ -321,18 +310,30 @@ def choose_signals_and_model(
     if any(each is not part for each, part in zip(datasets, some, strict=True)):
         listed = like_training(datasets, cutoff, delay, thinned=True)
         whole = plain(listed).with_bandwidth(bandwidth)
-    data = Data(datasets=tuple(listed), setup=setup, decisions=tuple(decisions), cutoff=cutoff, delay=delay)
     report(0.45, 'choose the friction')
-    if not weighted:
-        return data, _named(base, samples, whole, config, strokes)
-    terms = terms.seen(few(samples))
-    report(0.5, 'look for a torque ripple')
-    terms, decision = with_ripple_shown(terms, few(samples))
-    text = f'{terms.friction.name}, weighted by evidence'
-    choice = FrictionChoice(
-        friction=terms.friction, shape=terms.shape, decisions=(Decision(subject='friction', chosen=text), decision)
+    if weighted:
+        terms = terms.seen(few(samples))
+        report(0.5, 'look for a torque ripple')
+        terms, decision = with_ripple_shown(terms, few(samples))
+        text = f'{terms.friction.name}, weighted by evidence'
+        decisions += [Decision(subject='friction', chosen=text), decision]
+        rows, friction, shape = Rows(base, terms.past(whole.coarse(), whole)), terms.friction, terms.shape
+    else:
+        rows = Rows(base, whole.coarse())
+        friction, shape, found = _named(base, few_of(samples, ENOUGH // 2), config, strokes)
+        decisions += found
+    return Chosen(
+        datasets=tuple(listed),
+        setup=setup,
+        rows=rows,
+        friction=friction,
+        shape=shape,
+        decisions=tuple(decisions),
+        cutoff=cutoff,
+        delay=delay,
+        strokes=strokes,
+        terms=terms if weighted else None,
     )
-    return data, Chosen(rows=Rows(base, terms.past(whole.coarse(), whole)), choice=choice, terms=terms)
 
 
 def _some(datasets: Sequence[Dataset], cutoff: float | None) -> list[Dataset]:
@@ -346,30 +347,25 @@ def _some(datasets: Sequence[Dataset], cutoff: float | None) -> list[Dataset]:
 
 
 def _named(
-    base: BaseParameters,
-    samples: Samples,
-    whole: Samples,
-    config: IdentificationConfig,
-    strokes: FrictionStrokes | None,
-) -> Chosen:
-    """Return a friction model by its name, one that friction data chose, or the best of a few, for the whole data."""
+    base: BaseParameters, few: Samples, config: IdentificationConfig, strokes: FrictionStrokes | None
+) -> tuple[FrictionModel, Array, list[Decision]]:
+    """Return a friction model by its name, one that friction data chose, or the best of a few, and the choices."""
     name = config.friction
     if name == 'auto' and config.estimator == 'bee-colony':
         name = 'daemi_heimann'  # the model the method was published for
     ripple, name = name != without_ripple(name), without_ripple(name)
-    few = few_of(samples, ENOUGH // 2)
     if strokes is not None:
-        choice = _choice_by_strokes(name, strokes)
+        friction, shape, decision = _by_strokes(name, strokes)
     else:
-        choice = named_friction(base, few, name, smooth=config.automatic)
-    if ripple:
-        terms, decision = with_ripple_shown(Terms(base=base, friction=choice.friction, shape=choice.shape), few)
-        choice = replace(choice, friction=terms.friction, decisions=(*choice.decisions, decision))
-    return Chosen(rows=Rows(base, whole.coarse()), choice=choice, strokes=strokes)
+        friction, shape, decision = named_friction(base, few, name, smooth=config.automatic)
+    if not ripple:
+        return friction, shape, [decision]
+    terms, found = with_ripple_shown(Terms(base=base, friction=friction, shape=shape), few)
+    return terms.friction, shape, [decision, found]
 
 
-def _choice_by_strokes(name: str, strokes: FrictionStrokes) -> FrictionChoice:
-    """Return the friction model asked for, or the one that describes the strokes best, with its shape."""
+def _by_strokes(name: str, strokes: FrictionStrokes) -> tuple[FrictionModel, Array, Decision]:
+    """Return the friction model asked for, or the one that describes the strokes best, its shape, and the choice."""
     alternatives: tuple[Alternative, ...] = ()
     if name == 'auto':
         best, tried = choose_stroke_model(strokes)
@@ -390,8 +386,7 @@ def _choice_by_strokes(name: str, strokes: FrictionStrokes) -> FrictionChoice:
             f'{friction.shape_names[0]}; sweep all joints, or choose a model without, coulomb_viscous for example'
         )
     text = f'{friction.name}, by {strokes.count} strokes of {len(strokes.joint_names) - len(still)} joints'
-    decision = Decision(subject='friction', chosen=text, alternatives=alternatives)
-    return FrictionChoice(friction=friction, shape=found.shape, decisions=(decision,))
+    return friction, found.shape, Decision(subject='friction', chosen=text, alternatives=alternatives)
 
 
 def stroke_prior(chosen: Chosen, variance: float = 1.0) -> Prior | None:
@@ -401,7 +396,7 @@ def stroke_prior(chosen: Chosen, variance: float = 1.0) -> Prior | None:
     """
     if chosen.strokes is None:
         return None
-    found = stroke_friction(chosen.choice.friction, chosen.strokes)
+    found = stroke_friction(chosen.friction, chosen.strokes)
     weight = variance / chosen.rows.samples.independent_per_sample
     return Prior.of_strokes(replace(found, weight=weight), len(chosen.rows.base.independent))
 

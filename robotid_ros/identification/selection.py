@@ -44,7 +44,7 @@ from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.information import Rows
 from robotid_ros.identification.judge import Decision
 from robotid_ros.identification.least_squares import fit_of_parameters
-from robotid_ros.identification.model_choice import Chosen, Data, FrictionChoice, few_of
+from robotid_ros.identification.model_choice import Chosen, few_of
 from robotid_ros.identification.plausibility import remarks, require_radians
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, as_samples
@@ -353,8 +353,8 @@ class _Contest:
             shape = stroke_friction(friction, strokes).shape
         elif friction.shape_names and self.config.estimator != 'alternating':  # it finds the shape by itself
             shape = separable_least_squares(rows.rigid(), rows.samples, friction, fit_scale=False).shape
-        choice = FrictionChoice(friction=friction, shape=shape, decisions=())
-        fit, _, _ = estimate(Chosen(rows=rows, choice=choice, strokes=strokes), self.model, self.config)
+        chosen = replace(self._chosen(run, rows, friction, shape), strokes=strokes)
+        fit, _, _ = estimate(chosen, self.model, self.config)
         again = self._friction(self.validation, self.split.validation, friction, fit.base_values)
         # Sweeps of two sets are both honest judges of the validation; a refit on its own trajectories is not.
         parameters = [fit.friction_parameters, again] if self.paired else [again]
@@ -376,6 +376,11 @@ class _Contest:
         ]
         winner = min(judged, key=lambda each: each.error)
         return winner, self._errors(rows, winner, fit.friction_parameters)
+
+    def _chosen(self, run: int, rows: Rows, friction: FrictionModel, shape: Array) -> Chosen:
+        """Return one trajectory with the rows and the friction of a model."""
+        setup = SetUp.as_described(self.model)
+        return Chosen(datasets=(self.runs[run],), setup=setup, rows=rows, friction=friction, shape=shape, decisions=())
 
     def _errors(self, rows: Rows, winner: _Winner, parameters: Array, *, rest: bool = False) -> Array:
         """Return the torque errors that a model with these friction parameters leaves, shape (n,) [N m].
@@ -402,20 +407,19 @@ class _Contest:
         )
         judges = {kind: [self.runs[k] for k in getattr(self.split, kind)] for kind in ('validation', 'test')}
         decisions = (*self.decisions, *(Decision(subject='selection', chosen=line) for line in self.log))
-        data = Data(datasets=(run,), decisions=decisions, setup=SetUp.as_described(self.model))
+        chosen = self._chosen(winner.run, rows, winner.friction, winner.parameters[:, :0])
         result = conclude(
-            rows,
+            replace(chosen, decisions=decisions),
             fit,
             self.model,
             self.config,
-            data,
             judges,
             provenance_of([run], judges, self.config, self.friction_data),
             doubt=winner.reason,
         )
         return replace(
             result,
-            notes=(*data.setup.notes, *remarks(self.runs, self.model), *result.notes),
+            notes=(*chosen.setup.notes, *remarks(self.runs, self.model), *result.notes),
             provenance={**result.provenance, 'selection': {'friction_sequence': list(self.sequence)}},
         )
 

@@ -38,7 +38,6 @@ from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decisio
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.model_choice import (
     Chosen,
-    Data,
     choose_signals_and_model,
     samples_of_datasets,
     without_ripple,
@@ -165,31 +164,31 @@ def identify(
         report(0.75, 'compare with the set-up as described')
         other = _fitted(training, model, stated, config, silent, strokes)
         (with_it, _, new), (without, _, old) = (
-            held_out(fit, chosen.rows, arm) for arm, _, chosen, fit, _ in (kept, other)
+            held_out(fit, chosen.rows, arm) for arm, chosen, fit, _ in (kept, other)
         )
         if old.value <= new.value:
             left = [f'{each.relative_error_total:.3g} %' for each in (with_it, without)]
             said = f'as described: the whole model leaves {left[1]} of held-out torque, and predicts no better with'
             decisions = (replace(decisions[0], chosen=f'{said} {left[0]} and this: {decisions[0].chosen}'),)
             setup, kept = stated, other
-    arm, data, chosen, fit, ways = kept
-    decisions = (*decisions, *data.decisions)
+    arm, chosen, fit, ways = kept
+    decisions = (*decisions, *chosen.decisions)
     report(0.85, 'make the parameters physically consistent')
     judges = {}
     for name, given in (('validation', validation), ('test', test)):
         if _listed(given):
             ready = [setup.dataset(each, model.joint_names) for each in _listed(given)]
-            judges[name] = like_training(ready, data.cutoff, data.delay)
-    rows, beaten = chosen.rows, ''
+            judges[name] = like_training(ready, chosen.cutoff, chosen.delay)
+    beaten = ''
     if len(ways) > 1 and 'validation' in judges:
         rows, fit, decision, beaten = preferred_in_validation(chosen, fit, ways, arm, judges['validation'])
+        chosen = replace(chosen, rows=rows)
         decisions = (*decisions, decision)
     result = conclude(
-        rows,
+        replace(chosen, decisions=decisions),
         fit,
         arm,
         config,
-        replace(data, decisions=decisions),
         judges,
         provenance_of(training, judges, config, listed),
         doubt=beaten,
@@ -222,27 +221,26 @@ def _fitted(
     config: IdentificationConfig,
     report: Progress,
     strokes: FrictionStrokes | None,
-) -> tuple[RobotModel, Data, Chosen, TorqueFit, Sequence[Candidate]]:
-    """Return the arm in a set-up, its data with all choices, its terms, their fit, and the other ways to fit."""
+) -> tuple[RobotModel, Chosen, TorqueFit, Sequence[Candidate]]:
+    """Return the arm in a set-up, its data with all choices, their fit, and the other ways to fit."""
     arm = setup.model(model)
     base = base_parameters(arm.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     as_found = [setup.dataset(each, model.joint_names) for each in training]
-    data, chosen = choose_signals_and_model(as_found, arm, base, config, setup, report, strokes)
+    chosen = choose_signals_and_model(as_found, arm, base, config, setup, report, strokes)
     report(0.7, 'estimate parameters')
     fit, estimated, ways = estimate(chosen, arm, config)
-    decisions = (*data.decisions, *chosen.choice.decisions, *estimated)
+    decisions = (*chosen.decisions, *estimated)
     if config.automatic and fit.friction.presliding is None:  # else it knows what is left of the last motion
         fit, rest = with_rest(fit, chosen.rows, config)
         decisions = (*decisions, rest)
-    return arm, replace(data, decisions=decisions), chosen, fit, ways
+    return arm, replace(chosen, decisions=decisions), fit, ways
 
 
 def conclude(
-    rows: Rows,
+    chosen: Chosen,
     fit: TorqueFit,
     model: RobotModel,
     config: IdentificationConfig,
-    data: Data,
     judges: dict[str, list[Dataset]],
     provenance: dict[str, object],
     doubt: str = '',
@@ -251,13 +249,11 @@ def conclude(
 
     Parameters
     ----------
-    rows : Rows
-        Of the training data.
+    chosen : Chosen
+        The training data, with all choices.
     fit : TorqueFit
     model : RobotModel
     config : IdentificationConfig
-    data : Data
-        The training data, with all choices.
     judges : dict
         Datasets of 'validation' and 'test', where there are some.
     provenance : dict
@@ -265,9 +261,9 @@ def conclude(
     doubt : str
         What is wrong with the fit as a whole, or empty.
     """
-    base = rows.base
+    rows, base = chosen.rows, chosen.rows.base
     assert isinstance(base, BaseParameters)
-    limit, decisions = thresholds(config, model), data.decisions
+    limit, decisions = thresholds(config, model), chosen.decisions
     notes: tuple[str, ...] = ()
     solid = fit
     for _ in range(PASSES if fit.friction.needs_load else 1):
@@ -281,9 +277,9 @@ def conclude(
         )
     if config.estimator == 'physical':
         fit = solid
-        chosen = f'physically consistent; {physical.error_ratio:.4f} times the unconstrained torque error'
-        decisions = (*decisions, Decision(subject='parameters', chosen=chosen))
-    sets = {'training': list(data.datasets), **judges}
+        text = f'physically consistent; {physical.error_ratio:.4f} times the unconstrained torque error'
+        decisions = (*decisions, Decision(subject='parameters', chosen=text))
+    sets = {'training': list(chosen.datasets), **judges}
     metrics = {name: fit_metrics(base, fit, model, listed) for name, listed in sets.items()}
     seen = judge = 'validation' if 'validation' in metrics else 'training'
     if judge == 'training' and config.automatic:
@@ -304,7 +300,7 @@ def conclude(
     usable, reason = overall(
         verdicts,
         metrics[seen],
-        '; '.join(filter(None, (data.setup.obstacle, size.doubt))) or doubt or _no_numbers(fit, samples),
+        '; '.join(filter(None, (chosen.setup.obstacle, size.doubt))) or doubt or _no_numbers(fit, samples),
         [base.names[k] for k in still_open],
         base=len(base.names),
         judged_by=seen,
@@ -343,9 +339,9 @@ def conclude(
         joints=verdicts,
         notes=(*notes, *size.notes, *((fit.reason,) if fit.reason and usable else ())),
         decisions=decisions,
-        cutoff=data.cutoff,
-        delay=data.delay,
-        setup=data.setup,
+        cutoff=chosen.cutoff,
+        delay=chosen.delay,
+        setup=chosen.setup,
         good_for=uses,
         provenance=provenance if fit.search is None else {**provenance, 'search': fit.search.tolist()},
     )
