@@ -102,13 +102,18 @@ def choose_cutoff(
     chosen, tried = usual, dict[float, Score]()
     while True:
         pair = chosen, _SLOWER * chosen
-        # Both are judged by the same samples: those that the slower filter leaves, where enough are left.
+        # Both are judged by the same samples, those that the slower filter leaves, where enough are left, and by the
+        # same torque, out of the faster one.
         trimmed = min(1.0 / pair[1], longest / 6.0)
         ready = [samples_of(with_cutoff(datasets, cutoff, trimmed)) for cutoff in pair]
         if len(ready[0]) != len(ready[1]):
             break
         label = groups(ready[0], GROUPS)
-        faster, slower = (terms.score(each, label) for each in ready)
+        benches = [terms.bench(each, label) for each in ready]
+        faster, slower = (
+            terms.judged(replace(bench, judge=benches[0].fit), each)[0]
+            for bench, each in zip(benches, ready, strict=True)
+        )
         tried |= {pair[0]: faster, pair[1]: slower}
         if not faster.loses_to(slower):
             break
@@ -201,13 +206,12 @@ def choose_lag(terms: Terms, few: Samples, samples: Samples) -> tuple[float, Dec
     """
     label = groups(few, GROUPS)
     plain = terms.base.regressor(few.q, few.dq, few.ddq)
-    rigid, rigid_recorded = few.passed(plain)
+    rigid = few.filtered(plain)
 
     def errors(lag: float) -> Score:
         late = terms.late(lag)
         past = late.past(few, samples)
-        own, own_recorded = past.passed(late.own(past, plain))
-        return late.judged(Bench.of_rows(past, label, rigid, own, rigid_recorded, own_recorded), past)[0]
+        return late.judged(Bench.of_rows(past, label, rigid, past.filtered(late.own(past, plain))), past)[0]
 
     return _constant('lag of friction', terms, samples.q.size, errors, _DELAYS, _halves)
 
@@ -239,7 +243,7 @@ def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Deci
         return f'{frequency(constant):.3g} Hz' if constant else 'not limited'
 
     grid = (0.5 / (np.pi * np.geomspace(fastest, slowest, _BANDWIDTHS))).tolist()
-    found, decision = _constant('torque bandwidth', terms, samples.q.size, errors, grid, _halves, said, grid[-1])
+    found, decision = _constant('torque bandwidth', terms, samples.q.size, errors, grid, _halves, said, 0.0)
     return frequency(found), decision
 
 
@@ -260,7 +264,7 @@ def _constant(
     """Return the time constant [s] of least held-out error, where one predicts better than 0, and the choice.
 
     The ``first`` are tried in any case: what a lag explains may look worse at a short one than without. Beyond them it
-    is doubled up to the ``last``.
+    is doubled up to the ``last``, where a minimum is none; 0 for neither.
     """
     if equations < _PER_UNKNOWN * (len(terms.base.names) + 3 * len(terms.shape)):
         return 0.0, Decision(subject=subject, chosen=f'{said(0.0)}: too few samples to tell')
