@@ -385,7 +385,7 @@ def test_efforts_tell_by_themselves_whether_they_are_in_one_unit(seed: int) -> N
     torque = torque + size * (0.3 * np.sign(motion[2]) + 0.01 * rng.standard_normal(torque.shape))
     bare = replace(model, inertial=np.zeros_like(model.inertial))
     factors = np.exp(rng.uniform(-1.0, 1.0, 6))
-    found = mutual_factors(bare, *motion[1:], torque / factors).factors / factors
+    found = mutual_factors(bare, *motion[1:], torque / factors)[0] / factors
     np.testing.assert_allclose(found[:5] / found[0], 1.0, atol=0.05)  # the last is felt by no other
     for gain, mixed in ((5.0 * np.ones(6), False), (1.0 / factors, True)):
         for effort in ('unknown', 'torque'):  # as a CSV file always has

@@ -265,7 +265,9 @@ def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tu
     described = np.zeros(len(base.independent)) if is_placeholder(model) else np.array(base.values)
     strokes = None if chosen.strokes is None else stroke_friction(friction, chosen.strokes)
     begin = time.perf_counter()
-    found = bee_colony(rigid, few.dq, few.target, friction, described, config, position=few.q, strokes=strokes)
+    values, parameters, cost, evaluations = bee_colony(
+        rigid, few.dq, few.target, friction, described, config, position=few.q, strokes=strokes
+    )
     seconds = time.perf_counter() - begin
     direct = separable_least_squares(rigid, few, friction, fit_scale=False)
 
@@ -273,20 +275,20 @@ def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tu
         torque = rigid @ values + friction.torque(few.dq, parameters, few.target, few.q)
         return np.asarray(np.sqrt(np.mean((few.target - torque) ** 2, axis=0)))
 
-    count = len(found.base_values) + found.friction_parameters.size
-    curve = ' '.join(f'{found.cost[k]:.3g}' for k in np.linspace(0, len(found.cost) - 1, 11).astype(int))
+    count = len(values) + parameters.size
+    curve = ' '.join(f'{cost[k]:.3g}' for k in np.linspace(0, len(cost) - 1, 11).astype(int))
     decision = Decision(
         subject='estimator',
         chosen=f'bee-colony: {count} parameters, {config.colony_size} bees, limit {config.colony_limit}, '
-        f'{config.colony_cycles} cycles, {found.evaluations} evaluations in {seconds:.1f} s; '
+        f'{config.colony_cycles} cycles, {evaluations} evaluations in {seconds:.1f} s; '
         f'relative squared error {curve}',
         alternatives=(
-            Alternative(name='bee colony', error=rmse(found.base_values, found.friction_parameters)),
+            Alternative(name='bee colony', error=rmse(values, parameters)),
             Alternative(
                 name=f'separable least squares, {direct.evaluations} linear problems',
                 error=rmse(direct.base_values, np.concatenate([direct.linear, direct.shape], axis=1)),
             ),
         ),
     )
-    fit = fit_of_parameters(rows, friction, found.base_values, found.friction_parameters, converged=True, reason='')
-    return replace(fit, search=found.cost), (decision,)
+    fit = fit_of_parameters(rows, friction, values, parameters, converged=True, reason='')
+    return replace(fit, search=cost), (decision,)

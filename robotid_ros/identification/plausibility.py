@@ -255,13 +255,15 @@ def _mixed_units(datasets: Sequence[Dataset], model: RobotModel) -> str:
     """Return that bodies explain the efforts of the joints with a factor for each only, or nothing."""
     q, dq, ddq, torque = (_thinned(datasets, model, name) for name in ('q', 'dq', 'ddq', 'tau_filtered'))
     turns = model.drives.T
-    found = mutual_factors(model.at_motors(), q @ turns, dq @ turns, ddq @ turns, torque @ np.linalg.inv(model.drives))
-    gain = (found.plain + 1e-300) / (found.fitted + 1e-300)
-    worst = int(np.argmax(gain * (found.plain > _LARGE)))
-    if found.plain[worst] < _LARGE or gain[worst] < _OFF or gain.min() < 0.95:  # right factors make no joint worse
+    factors, plain, fitted = mutual_factors(
+        model.at_motors(), q @ turns, dq @ turns, ddq @ turns, torque @ np.linalg.inv(model.drives)
+    )
+    gain = (plain + 1e-300) / (fitted + 1e-300)
+    worst = int(np.argmax(gain * (plain > _LARGE)))
+    if plain[worst] < _LARGE or gain[worst] < _OFF or gain.min() < 0.95:  # right factors make no joint worse
         return ''
-    missed = 100.0 * np.array([found.plain[worst], found.fitted[worst]])
-    listed = ', '.join(f'{name} {k:.2g}' for name, k in zip(model.joint_names, found.factors, strict=True))
+    missed = 100.0 * np.array([plain[worst], fitted[worst]])
+    listed = ', '.join(f'{name} {k:.2g}' for name, k in zip(model.joint_names, factors, strict=True))
     return (
         f'the efforts of the joints are not torques in one unit: bodies of any masses miss {missed[0]:.2g} % of what '
         f'is not friction in that of {model.joint_names[worst]}, and {missed[1]:.2g} % with a factor for each joint '

@@ -15,8 +15,6 @@ factors are found from it as far as joints act on each other, but for one that i
 the description.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
@@ -30,22 +28,18 @@ _HELD = 1e-3  # weight of a factor's logarithm, so that a joint which acts on no
 _FACTOR = 100.0  # largest of a joint
 
 
-class Mutual(NamedTuple):
-    """Factors of the joints' efforts, shape (n,), with a geometric mean of 1, and the errors without and with them.
-
-    Errors, shape (n,), are shares of what is not a joint's own friction in its effort.
-    """
-
-    factors: Array
-    plain: Array
-    fitted: Array
-
-
-def mutual_factors(model: RobotModel, q: Array, dq: Array, ddq: Array, torque: Array) -> Mutual:
+def mutual_factors(model: RobotModel, q: Array, dq: Array, ddq: Array, torque: Array) -> tuple[Array, Array, Array]:
     """Return what each joint's torque, shape (N, n), has to be multiplied with so that bodies explain all of them.
 
     Motion and torques are those of the model's motors where drives are coupled. Joints without torque or motion have
     the factor 1 and no errors.
+
+    Returns
+    -------
+    factors : ndarray, shape (n,)
+        With a geometric mean of 1.
+    plain, fitted : ndarray, shape (n,)
+        Errors without and with them, as shares of what is not a joint's own friction in its effort.
     """
     n = model.n
     rows = base_parameters(model, rotor_inertia=True, tolerance=DATA_TOLERANCE).regressor(q, dq, ddq)
@@ -65,11 +59,11 @@ def mutual_factors(model: RobotModel, q: Array, dq: Array, ddq: Array, torque: A
             grams[j] = left.T @ left / size**2
     known = grams[:, -1, -1] > 0.0
     if known.sum() < 2:
-        return Mutual(np.ones(n), np.zeros(n), np.zeros(n))
+        return np.ones(n), np.zeros(n), np.zeros(n)
     return _fitted(grams[known], known)
 
 
-def _fitted(grams: Array, known: BoolArray) -> Mutual:
+def _fitted(grams: Array, known: BoolArray) -> tuple[Array, Array, Array]:
     scale = 1.0 / np.sqrt(np.maximum(np.einsum('jkk->k', grams[:, :-1, :-1]), 1e-300))
     square, product = grams[:, :-1, :-1] * scale * scale[:, None], grams[:, :-1, -1] * scale
 
@@ -100,7 +94,7 @@ def _fitted(grams: Array, known: BoolArray) -> Mutual:
 
     best = minimize(cost, np.zeros(len(grams)), jac=True, method='L-BFGS-B', bounds=bounds).x
     best = best - best.mean()
-    result = [np.ones(len(known)), np.zeros(len(known)), np.zeros(len(known))]
+    result = np.ones(len(known)), np.zeros(len(known)), np.zeros(len(known))
     for values, own in zip(result, (np.exp(best), np.sqrt(plain), np.sqrt(errors(best)[0])), strict=True):
         values[known] = own
-    return Mutual(*result)
+    return result

@@ -191,26 +191,6 @@ def _dynamics_step(rows: Rows) -> tuple[Callable[[Array], Array], Callable[[Arra
     return matrix, right_side
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColonySearch:
-    """What a colony found.
-
-    Attributes
-    ----------
-    base_values : ndarray, shape (b,)
-    friction_parameters : ndarray, shape (n, k + s)
-    cost : ndarray, shape (cycles + 1,)
-        F of the best source so far, before the first cycle and after each.
-    evaluations : int
-        Costs computed.
-    """
-
-    base_values: Array
-    friction_parameters: Array
-    cost: Array
-    evaluations: int
-
-
 def _minimise_by_bees(
     cost: Callable[[Array], Array],
     bounds: tuple[Array, Array],
@@ -274,7 +254,7 @@ def bee_colony(
     *,
     position: Array | None = None,
     strokes: StrokeFriction | None = None,
-) -> ColonySearch:
+) -> tuple[Array, Array, Array, int]:
     """Return the base and friction parameters that a bee colony finds, all of them coordinates of one search.
 
     Base parameters are looked for within the description's value plus and minus its size and a tenth of what could
@@ -298,6 +278,15 @@ def bee_colony(
         For models with a torque ripple [rad].
     strokes : StrokeFriction, optional
         What a friction sweep tells: those friction parameters are looked for within three standard deviations of it.
+
+    Returns
+    -------
+    base_values : ndarray, shape (b,)
+    friction_parameters : ndarray, shape (n, k + s)
+    cost : ndarray, shape (cycles + 1,)
+        F of the best source so far, before the first cycle and after each.
+    evaluations : int
+        Costs computed.
     """
     problem = _Problem(rigid, velocity, torque, model, position)
     best, history, evaluations = _minimise_by_bees(
@@ -309,9 +298,7 @@ def bee_colony(
         cycles=config.colony_cycles,
     )
     base_values, parameters = problem.split(best[None])
-    return ColonySearch(
-        base_values=base_values[0], friction_parameters=parameters[:, 0], cost=history, evaluations=evaluations
-    )
+    return base_values[0], parameters[:, 0], history, evaluations
 
 
 class _Problem:
