@@ -27,7 +27,7 @@ Automatic choices, with what was compared.
 Gram matrices of a linear torque model, group by group, by which any of its fits is judged on states it has not seen.
 
 A linear model needs only a small Gram matrix of each group, so that weights, priors and bounds are tried without
-another pass over the samples. Models are judged by the torque that they are fitted to, and two filters by the same one.
+another pass over the samples. Models are judged by the torque that they are fitted to.
 """
 
 from collections.abc import Callable, Sequence

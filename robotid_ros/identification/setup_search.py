@@ -43,6 +43,7 @@ from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decisio
 from robotid_ros.identification.prior import standard_prior
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
+from robotid_ros.identification.torque_fit import independent_share
 from robotid_ros.identification.verdict import moved
 from robotid_ros.model.robot_model import RobotModel
 
@@ -83,6 +84,12 @@ class _Test:
         self.models: dict[bytes, RobotModel] = {}
         torque, range_ = np.sqrt(np.mean(samples.target**2, axis=0)), np.maximum(np.std(samples.q, axis=0), 0.1)
         self.spring = np.maximum(_SPRING * torque / range_, 1e-12)
+        # What no set-up explains is no news in each sample: the prior of the bodies counts beside independent ones.
+        self.share = samples.independent_per_sample
+        rows, torque = self.rows(SetUp.as_described(described))
+        residual = torque - rows @ self.solve(self.information(rows, torque))[0]
+        runs = [slice(run.start, run.stop) for run in samples.runs]
+        self.share = min(self.share, independent_share(np.sqrt(samples.weight) * residual, runs))
 
     def model(self, gravity: Array) -> RobotModel:
         """Return the arm under some gravity, the same one each time: its recursion is prepared once."""
@@ -117,7 +124,7 @@ class _Test:
         self, info: Information, precision: Array | None = None, *, free: bool = False
     ) -> tuple[Array, float, Array]:
         """Return the parameters at the maximum of the posterior, minus its logarithm, and the joints' precisions."""
-        m, share, power = info.base, self.samples.independent_per_sample, info.power
+        m, share, power = info.base, self.share, info.power
         mean, pull = self.prior(m)
         bounded = np.zeros(m, dtype=bool)  # rotor inertias, Coulomb and viscous friction
         bounded[10 * self.n : 13 * self.n] = not free
@@ -162,7 +169,7 @@ class _Test:
                 for direction in across
             ]
             info = self.information(np.concatenate([rows, np.stack(bends, axis=-1)], axis=2), torque - rows @ found)
-            matrix, vector = info.normal(self.samples.independent_per_sample * precision)
+            matrix, vector = info.normal(self.share * precision)
             mean, pull = self.prior(len(found))
             matrix[np.diag_indices(info.base)] += [*pull, 1.0, 1.0]  # of the directions, a radian
             vector[: len(found)] += pull * (mean - found)
@@ -283,8 +290,8 @@ def _challenge(
     best, least_error = min(as_good, key=lambda pair: (_reversed_joints(pair[0]), pair[1].value))
     known = setup.findings
     alike_in_kind = sum(each.findings[-1].kind == best.findings[-1].kind for _, each in candidates)
-    # Friction that drives a joint explains a reversed torque as well: which of them needs the stranger bodies?
-    if screen.cost(best) > screen.cost(setup, free=True):
+    # Friction that drives a joint explains a reversed torque as well, and in both of them: which needs stranger bodies?
+    if screen.cost(best, free=True) > screen.cost(setup, free=True):
         return None
     # Each finding is worth its part of the error. Hypotheses count within their kind, since all kinds are as likely.
     if not held.contradicted_by(least_error, alike_in_kind, max(len(best.findings) - len(known), 1) * _WORTH):
@@ -603,7 +610,7 @@ def _change(
                 [gram[:, m:, :m], columns[:, m:], gram[:, m:, m:]],
             ]
         )
-        costs.append(test.solve(Information(gram=wide, count=before.count, base=m + len(last)))[1])
+        costs.append(test.solve(Information(gram=wide, count=before.count, base=m + len(last)), free=True)[1])
     moment, seconds, name = moments[int(np.argmin(costs))]
     found = test.score(setup, label, (np.arange(count) >= moment).astype(float))
     if min(costs) > test.solve(before, free=True)[1] or not held.contradicted_by(found, len(costs), _WORTH):

@@ -103,17 +103,13 @@ def choose_cutoff(
     while True:
         pair = chosen, _SLOWER * chosen
         # Both are judged by the same samples, those that the slower filter leaves, where enough are left, and by the
-        # same torque, out of the faster one.
+        # same torque, as recorded.
         trimmed = min(1.0 / pair[1], longest / 6.0)
         ready = [samples_of(with_cutoff(datasets, cutoff, trimmed)) for cutoff in pair]
         if len(ready[0]) != len(ready[1]):
             break
         label = groups(ready[0], GROUPS)
-        benches = [terms.bench(each, label) for each in ready]
-        faster, slower = (
-            terms.judged(replace(bench, judge=benches[0].fit), each)[0]
-            for bench, each in zip(benches, ready, strict=True)
-        )
+        faster, slower = (terms.score(replace(each, target=each.measured), label) for each in ready)
         tried |= {pair[0]: faster, pair[1]: slower}
         if not faster.loses_to(slower):
             break
