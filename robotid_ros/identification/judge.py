@@ -26,8 +26,8 @@ Automatic choices, with what was compared.
 
 Gram matrices of a linear torque model, group by group, by which any of its fits is judged on states it has not seen.
 
-A linear model needs only a small Gram matrix of each group, so that weights, priors and bounds are tried without
-another pass over the samples. Models are judged by the torque that they are fitted to.
+A fit minimises the error against the filtered torque; it is judged by the torque as recorded. A linear model needs only
+a small Gram matrix of each group, so that weights, priors and bounds are tried without another pass over the samples.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ class Alternative:
     ----------
     name : str
     error : ndarray, shape (n,)
-        Root-mean-square torque error of each joint [N m].
+        Root-mean-square torque error of each joint against the torque as recorded [N m].
     """
 
     name: str
@@ -227,8 +227,10 @@ class Bench:
 
     Attributes
     ----------
-    fit, judge : tuple of Information
-        Rows and torque out of the low-passes, group by group: to fit by, and to judge by, mostly the same.
+    fit : tuple of Information
+        Rows and torque out of the low-passes, group by group.
+    judge : tuple of Information
+        Rows as the torque as recorded would show them, and that torque.
     """
 
     fit: tuple[Information, ...]
@@ -237,14 +239,21 @@ class Bench:
     @classmethod
     def of(cls, samples: Samples, label: IntArray, rigid: Array, own: Array) -> 'Bench':
         """Return the Gram matrices of base regressors (N, n, b) and friction columns (N, n, k) before any filter."""
-        return cls.of_rows(samples, label, samples.filtered(rigid), samples.filtered(own))
+        (rigid, rigid_recorded), (own, own_recorded) = samples.passed(rigid), samples.passed(own)
+        return cls.of_rows(samples, label, rigid, own, rigid_recorded, own_recorded)
 
     @classmethod
-    def of_rows(cls, samples: Samples, label: IntArray, rigid: Array, own: Array) -> 'Bench':
+    def of_rows(
+        cls, samples: Samples, label: IntArray, rigid: Array, own: Array, rigid_recorded: Array, own_recorded: Array
+    ) -> 'Bench':
         """Return the Gram matrices of rows that are filtered already."""
         held, weight = [np.flatnonzero(label == k) for k in np.unique(label)], samples.weight
-        parts = tuple(gather(rigid[rows], own[rows], samples.target[rows], weight[rows]) for rows in held)
-        return cls(fit=parts, judge=parts)
+        return cls(
+            fit=tuple(gather(rigid[rows], own[rows], samples.target[rows], weight[rows]) for rows in held),
+            judge=tuple(
+                gather(rigid_recorded[rows], own_recorded[rows], samples.measured[rows], weight[rows]) for rows in held
+            ),
+        )
 
     @property
     def total(self) -> Information:

@@ -106,7 +106,7 @@ def named_friction(
         Take a smooth sign for all joints where it predicts better.
     """
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
-    filtered = samples.filtered(rigid)
+    filtered, recorded = samples.passed(rigid)
     label, tried = groups(samples, GROUPS), []
     if name != 'auto' and not friction_model(name).shape_names and not smooth:
         decision = Decision(subject='friction', chosen=f'{name}, as asked')
@@ -116,8 +116,8 @@ def named_friction(
         for scale in (False, True) if smooth else (False,):
             fit = separable_least_squares(rigid, samples, friction_model(each), fit_scale=scale, filtered=filtered)
             columns = samples.friction_columns(fit.friction, fit.shape, rigid @ fit.base_values)
-            bench = Bench.of_rows(samples, label, filtered, samples.filtered(columns))
-            score, _, _ = bench.linear(fit.friction)
+            own, own_recorded = samples.passed(columns)
+            score, _, _ = Bench.of_rows(samples, label, filtered, own, recorded, own_recorded).linear(fit.friction)
             text = f'{each}, {"smooth" if scale else "exact"} sign'
             tried.append(Alternative(name=text, error=score.rmse))
             if best is None or best[0].loses_to(score):
@@ -139,8 +139,9 @@ def with_ripple_shown(terms: Terms, samples: Samples) -> tuple[Terms, Decision]:
     limit = min(min(2.0 * run.narrowest, 0.2 * run.rate) for run in samples.runs)
     label = groups(samples, GROUPS)
     rigid = terms.base.regressor(samples.q, samples.dq, samples.ddq)
-    rigid, own = samples.filtered(rigid), samples.filtered(terms.own(samples, rigid))
-    bench = Bench.of_rows(samples, label, rigid, own)
+    own = terms.own(samples, rigid)
+    (rigid, rigid_recorded), (own, own_recorded) = samples.passed(rigid), samples.passed(own)
+    bench = Bench.of_rows(samples, label, rigid, own, rigid_recorded, own_recorded)
     none, prior, precision = terms.judged(bench, samples)
     values = terms.solved(bench.total, precision, prior)
     linear = values[rigid.shape[2] :].reshape(samples.n, -1)
@@ -149,8 +150,9 @@ def with_ripple_shown(terms: Terms, samples: Samples) -> tuple[Terms, Decision]:
     if not frequency.any():
         return terms, Decision(subject='torque ripple', chosen='none')
     rippled = replace(terms, friction=with_ripple(terms.friction, frequency, limit))
-    waves = samples.filtered(samples.friction_columns(rippled.friction, terms.shape, samples.target)[..., -2:])
-    new, _, _ = rippled.judged(Bench.of_rows(samples, label, rigid, np.concatenate([own, waves], axis=2)), samples)
+    waves = samples.passed(samples.friction_columns(rippled.friction, terms.shape, samples.target)[..., -2:])
+    own, own_recorded = (np.concatenate(pair, axis=2) for pair in zip((own, own_recorded), waves, strict=True))
+    new, _, _ = rippled.judged(Bench.of_rows(samples, label, rigid, own, rigid_recorded, own_recorded), samples)
     shown = none.joints_contradicted_by(new) & (frequency > 0.0)
     if shown.any():
         terms = replace(terms, friction=with_ripple(terms.friction, np.where(shown, frequency, 0.0), limit))

@@ -171,11 +171,16 @@ class Samples:
 
     def filtered(self, values: Array) -> Array:
         """Return model values, shape (N, ...), filtered like ``target``: by the torque's bandwidth and the cutoff."""
-        return self._passed(self.recorded(values), [run.cutoff for run in self.runs])
+        return self.passed(values)[0]
 
     def recorded(self, values: Array) -> Array:
         """Return model values, shape (N, ...), filtered like ``measured``: by the torque's bandwidth only."""
         return self._passed(values, [run.bandwidth for run in self.runs])
+
+    def passed(self, values: Array) -> tuple[Array, Array]:
+        """Return model values, shape (N, ...), filtered like ``target`` and like ``measured``."""
+        recorded = self.recorded(values)
+        return self._passed(recorded, [run.cutoff for run in self.runs]), recorded
 
     def _passed(self, values: Array, cutoffs: list[float | None]) -> Array:
         # Runs of one length and rate go through their filters together.

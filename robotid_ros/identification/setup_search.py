@@ -43,7 +43,6 @@ from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decisio
 from robotid_ros.identification.prior import standard_prior
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
-from robotid_ros.identification.torque_fit import independent_share
 from robotid_ros.identification.verdict import moved
 from robotid_ros.model.robot_model import RobotModel
 
@@ -84,12 +83,6 @@ class _Test:
         self.models: dict[bytes, RobotModel] = {}
         torque, range_ = np.sqrt(np.mean(samples.target**2, axis=0)), np.maximum(np.std(samples.q, axis=0), 0.1)
         self.spring = np.maximum(_SPRING * torque / range_, 1e-12)
-        # What no set-up explains is no news in each sample: the prior of the bodies counts beside independent ones.
-        self.share = samples.independent_per_sample
-        rows, torque = self.rows(SetUp.as_described(described))
-        residual = torque - rows @ self.solve(self.information(rows, torque))[0]
-        runs = [slice(run.start, run.stop) for run in samples.runs]
-        self.share = min(self.share, independent_share(np.sqrt(samples.weight) * residual, runs))
 
     def model(self, gravity: Array) -> RobotModel:
         """Return the arm under some gravity, the same one each time: its recursion is prepared once."""
@@ -124,7 +117,7 @@ class _Test:
         self, info: Information, precision: Array | None = None, *, free: bool = False
     ) -> tuple[Array, float, Array]:
         """Return the parameters at the maximum of the posterior, minus its logarithm, and the joints' precisions."""
-        m, share, power = info.base, self.share, info.power
+        m, share, power = info.base, self.samples.independent_per_sample, info.power
         mean, pull = self.prior(m)
         bounded = np.zeros(m, dtype=bool)  # rotor inertias, Coulomb and viscous friction
         bounded[10 * self.n : 13 * self.n] = not free
@@ -169,7 +162,7 @@ class _Test:
                 for direction in across
             ]
             info = self.information(np.concatenate([rows, np.stack(bends, axis=-1)], axis=2), torque - rows @ found)
-            matrix, vector = info.normal(self.share * precision)
+            matrix, vector = info.normal(self.samples.independent_per_sample * precision)
             mean, pull = self.prior(len(found))
             matrix[np.diag_indices(info.base)] += [*pull, 1.0, 1.0]  # of the directions, a radian
             vector[: len(found)] += pull * (mean - found)

@@ -102,14 +102,13 @@ def choose_cutoff(
     chosen, tried = usual, dict[float, Score]()
     while True:
         pair = chosen, _SLOWER * chosen
-        # Both are judged by the same samples, those that the slower filter leaves, where enough are left, and by the
-        # same torque, as recorded.
+        # Both are judged by the same samples: those that the slower filter leaves, where enough are left.
         trimmed = min(1.0 / pair[1], longest / 6.0)
         ready = [samples_of(with_cutoff(datasets, cutoff, trimmed)) for cutoff in pair]
         if len(ready[0]) != len(ready[1]):
             break
         label = groups(ready[0], GROUPS)
-        faster, slower = (terms.score(replace(each, target=each.measured), label) for each in ready)
+        faster, slower = (terms.score(each, label) for each in ready)
         tried |= {pair[0]: faster, pair[1]: slower}
         if not faster.loses_to(slower):
             break
@@ -202,12 +201,13 @@ def choose_lag(terms: Terms, few: Samples, samples: Samples) -> tuple[float, Dec
     """
     label = groups(few, GROUPS)
     plain = terms.base.regressor(few.q, few.dq, few.ddq)
-    rigid = few.filtered(plain)
+    rigid, rigid_recorded = few.passed(plain)
 
     def errors(lag: float) -> Score:
         late = terms.late(lag)
         past = late.past(few, samples)
-        return late.judged(Bench.of_rows(past, label, rigid, past.filtered(late.own(past, plain))), past)[0]
+        own, own_recorded = past.passed(late.own(past, plain))
+        return late.judged(Bench.of_rows(past, label, rigid, own, rigid_recorded, own_recorded), past)[0]
 
     return _constant('lag of friction', terms, samples.q.size, errors, _DELAYS, _halves)
 

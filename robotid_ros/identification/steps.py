@@ -565,5 +565,5 @@ def first_answer(datasets: Sequence[Dataset], model: RobotModel, base: BaseRegre
     own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     score, _, _ = Bench.of(samples, groups(samples, GROUPS), rigid, own).linear(friction)
-    power = float(np.sum(samples.weight * samples.target**2))
-    return 100.0 * float(np.sqrt(score.squares.sum() / max(power, 1e-300)))
+    recorded = float(np.sum(samples.weight * samples.measured**2))
+    return 100.0 * float(np.sqrt(score.squares.sum() / max(recorded, 1e-300)))

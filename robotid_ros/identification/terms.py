@@ -236,7 +236,7 @@ class Terms:
         seconds = sum(len(run) / run.rate for run in samples.runs)
         for _ in range(2):  # the load is the measured torque first, then that of the parameters
             own = samples.filtered(terms.own(samples, rigid))
-            info = Bench.of_rows(samples, label, filtered, own).total
+            info = Bench.of_rows(samples, label, filtered, own, filtered, own).total
             assert terms.described is not None
             weights = self._weights(weigh(info, terms.described, terms.share(samples)))
             values = terms.solved(info, weights.precision, weights.prior)
