@@ -19,14 +19,12 @@ from robotid_ros.friction.model import (
     parse_friction,
     unit_of,
 )
-from robotid_ros.friction.terms import Functions
 
 __all__ = [
     'FRICTION_MODELS',
     'FRICTION_OPTIONS',
     'FrictionBasis',
     'FrictionModel',
-    'Functions',
     'dissipative_least_squares',
     'friction_model',
     'initial_guess',

@@ -22,13 +22,10 @@ from robotid_ros.friction.terms import (
     DISTANCES,
     LONGEST_DELAY,
     MODELS,
-    NUMPY,
     OPTIONS,
-    Functions,
     Motion,
     Parameter,
     Quantity,
-    Shape,
     Term,
     by_direction,
 )
@@ -143,7 +140,7 @@ class FrictionModel:
         return tuple(parameter for term in self.terms for parameter in term.parameters)
 
     @property
-    def _shapes(self) -> tuple[Shape, ...]:
+    def _shapes(self) -> tuple[Parameter, ...]:
         return tuple({term.shape.name: term.shape for term in self.terms if term.shape is not None}.values())
 
     @property
@@ -193,10 +190,9 @@ class FrictionModel:
     def shape_bounds(self, fastest: Array) -> tuple[Array, Array]:
         """Return bounds of the shape parameters, shapes (n, s), given each joint's largest speed, shape (n,)."""
         size = [fastest if shape.quantity == 'velocity' else 1.0 / fastest for shape in self._shapes]
-        lower = [each * shape.low for each, shape in zip(size, self._shapes, strict=True)]
-        upper = [each * shape.high for each, shape in zip(size, self._shapes, strict=True)]
-        empty = np.zeros((len(fastest), 0))
-        return (np.stack(lower, axis=1), np.stack(upper, axis=1)) if size else (empty, empty)
+        scale = np.reshape(size, (-1, len(fastest))).T
+        low, high = np.reshape([shape.limits for shape in self._shapes], (-1, 2)).T
+        return scale * low, scale * high
 
     def _motion(
         self,
@@ -204,7 +200,7 @@ class FrictionModel:
         shape: Iterable[Any],
         load: Any,
         position: Any,
-        functions: Functions = NUMPY,
+        functions: Any = np,
         slide: Array | None = None,
         slip: Array | None = None,
     ) -> Motion:
@@ -316,7 +312,7 @@ class FrictionModel:
         return moving.torque(velocity, parameters[:, kept], load)
 
     def expression(
-        self, velocity: Any, parameters: Sequence[Any], load: Any = None, position: Any = None, *, functions: Functions
+        self, velocity: Any, parameters: Sequence[Any], load: Any = None, position: Any = None, *, functions: Any
     ) -> Any:
         """Return the torque of one joint as an expression, for generated code.
 
@@ -324,8 +320,8 @@ class FrictionModel:
         ----------
         velocity, load, position : symbol
         parameters : sequence of float or symbol, length k + s
-        functions : Functions
-            The functions of the symbols; the symbols have the arithmetic operators.
+        functions : object
+            With tanh, exp, abs, sign, arctan, sin and cos of the symbols; these have the arithmetic operators.
         """
         k = len(self.linear_names)
         motion = self._motion(velocity, parameters[k:], load, position, functions)
