@@ -26,9 +26,9 @@ def run(stamps, values=None, arrival=None, chunk=50):
     usable, displaced = [], []
     for k in range(0, len(stamps), chunk):
         part = slice(k, k + chunk)
-        found = screen.screen(stamps[part], values[part], None if arrival is None else arrival[part])
-        usable.append(found.usable)
-        displaced.append(found.displaced)
+        good, off, _ = screen.screen(stamps[part], values[part], None if arrival is None else arrival[part])
+        usable.append(good)
+        displaced.append(off)
     screen.finish()
     return screen, np.concatenate(usable), np.concatenate(displaced)
 

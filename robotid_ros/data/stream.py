@@ -101,9 +101,9 @@ class StreamProcessor:
         stamp = self._late.correct(batch.stamp[complete], batch.position[complete], batch.velocity[complete])
         # A missing effort has a count of its own and does not count as a value that is not finite.
         judged = np.where(without[:, None] & (np.arange(values.shape[1]) >= position.shape[1]), 0.0, values)
-        screened = self._screen.screen(stamp, judged, chunk.arrival[complete])
+        usable, displaced, _ = self._screen.screen(stamp, judged, chunk.arrival[complete])
         self.last_stamp = int(batch.stamp[complete[-1]])
-        good = screened.usable & ~screened.displaced & ~without
+        good = usable & ~displaced & ~without
         good_values = values[good]
         n = position.shape[1]
         good_values[:, :n] = self._unwrapper.unwrap(good_values[:, :n])

@@ -13,7 +13,7 @@ A term is linear in its parameters and has at most one shape parameter, which en
 
     tau = sum_i columns_i(v, load, q, shape) parameter_i
 
-The equations use arithmetic and tanh, exp, abs, sign, arctan, sin and cos of a namespace only: numpy, for arrays, or one
+The equations use arithmetic and tanh, exp, abs, sign, arctan, sin and cos of a namespace only: numpy for arrays, or one
 with the same functions of symbols.
 """
 

@@ -114,15 +114,6 @@ class ScreenCounts:
     longest_gap: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScreenedChunk:
-    """Which samples of a chunk can be used."""
-
-    usable: BoolArray  # shape (M,): stamped, in order, finite
-    displaced: BoolArray  # shape (M,): stamps are off by the jumps so far
-    jumps: IntArray  # samples at which the clock jumped
-
-
 @dataclass(slots=True)
 class SampleScreen:
     """Screens chunks of one stream, in order of arrival, with constant memory.
@@ -153,7 +144,9 @@ class SampleScreen:
     _latest: int | None = None  # latest stamp in order, across jumps [ns]
     _steps: list[IntArray] = field(default_factory=list)
 
-    def screen(self, stamp: IntArray, values: Array, arrival: IntArray | None = None) -> ScreenedChunk:
+    def screen(
+        self, stamp: IntArray, values: Array, arrival: IntArray | None = None
+    ) -> tuple[BoolArray, BoolArray, IntArray]:
         """Look at the next samples.
 
         Parameters
@@ -163,6 +156,15 @@ class SampleScreen:
         values : ndarray, shape (M, C)
         arrival : ndarray of int64, shape (M,), optional
             Times of sending or arrival by a clock that does not jump [ns]; they may be late.
+
+        Returns
+        -------
+        usable : ndarray of bool, shape (M,)
+            Which samples are stamped, in order and finite.
+        displaced : ndarray of bool, shape (M,)
+            Which stamps are off by the jumps so far.
+        jumps : ndarray of int
+            Samples at which the clock jumped.
         """
         self.counts.samples += len(stamp)
         stamped = stamp != 0
@@ -187,7 +189,7 @@ class SampleScreen:
         off = np.zeros(len(stamp), dtype=bool)
         off[index] = displaced
         self.counts.displaced += int((off & usable).sum())
-        return ScreenedChunk(usable=usable, displaced=off, jumps=index[jumps])
+        return usable, off, index[jumps]
 
     def _stray(self, times: IntArray) -> BoolArray:
         """Return which single stamps are off; the last one of a chunk cannot yet be distinguished from a jump."""
