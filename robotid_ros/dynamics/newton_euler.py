@@ -79,22 +79,21 @@ def _library(one_sample: bool, _: str) -> dict[str, CompiledKernel] | None:
 @lru_cache(maxsize=64)
 def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = False, friction: bool = False) -> Array:
     """Return an arm as recursion.c reads it, with gravity, the model's rotor inertia and prior friction or not."""
-    n, chain = model.n, aligned_chain(model)
-    joints = np.concatenate(
-        [np.array(chain.revolute)[:, None], chain.rotations.reshape(n, 9), chain.offsets, chain.slides], axis=1
-    )
+    n, (rotations, offsets, slides, to_aligned) = model.n, aligned_chain(model)
+    revolute = np.array([[kind == 'revolute'] for kind in model.joint_types])
+    joints = np.concatenate([revolute, rotations.reshape(n, 9), offsets, slides], axis=1)
     none = np.zeros(n)
     terms = np.zeros((n, 10, 21))  # of each parameter: how many weights are not zero, then their places and values
-    for k, link in enumerate(chain.to_aligned):
+    for k, link in enumerate(to_aligned):
         for row, weights in zip(terms[k], link.T, strict=True):
             places = np.flatnonzero(weights)
             row[0] = len(places)
             row[1 : 1 + 2 * len(places)] = np.column_stack([places, weights[places]]).ravel()
     parts = [
         [n, not np.array_equal(model.coupling, np.eye(n))],
-        chain.start if falls else np.zeros(3),
+        -model.gravity if falls else np.zeros(3),
         joints,
-        np.einsum('kij,kj->ki', chain.to_aligned, model.inertial),
+        np.einsum('kij,kj->ki', to_aligned, model.inertial),
         model.coupling,
         model.rotor_inertia if rotor_inertia else none,
         model.damping if friction else none,
@@ -114,7 +113,9 @@ def chosen_columns(model: RobotModel, columns: Sequence[int], drives: tuple[str,
     for position, column in enumerate(columns):
         block, joint = divmod(column, n)
         place[column if block < 10 else (10 + _DRIVES.index(drives[block - 10])) * n + joint] = position
-    return np.concatenate([[len(columns)], np.array(aligned_chain(model).aligned), place]).astype(np.float64)
+    *_, to_aligned = aligned_chain(model)
+    same_frame = (to_aligned == np.eye(10)).all(axis=(1, 2))
+    return np.concatenate([[len(columns)], same_frame, place]).astype(np.float64)
 
 
 @lru_cache(maxsize=32)
