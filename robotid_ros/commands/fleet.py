@@ -69,7 +69,7 @@ def _run(options: argparse.Namespace) -> int:
         if isinstance(task, Outcome):
             keep(task, folder, '')
     report = fleet_report(outcomes, options.recordings.resolve().name)
-    arms = next(item for item in report.sections[0].items if isinstance(item, Table))
+    arms = next(item for item in report.sections[0][1] if isinstance(item, Table))
     print(verdict_text(report_table(arms), report))
     write_table(outcomes, folder / 'fleet.csv')
     print(f'\nwritten: {folder / "fleet.csv"}\n{page_written(report, folder / "fleet.html")}')

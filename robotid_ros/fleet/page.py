@@ -23,7 +23,6 @@ from robotid_ros.files import write_text
 from robotid_ros.fleet.drift import FALSE_ALARM, Change, changes_of, series_of
 from robotid_ros.fleet.outcome import Outcome
 from robotid_ros.report.content import (
-    Fact,
     Figure,
     Item,
     Level,
@@ -141,14 +140,10 @@ def fleet_report(outcomes: Sequence[Outcome], title: str = 'Fleet') -> Report:
         f'nothing changes, each of these two tests gives a false alarm on one page in {1.0 / FALSE_ALARM:.0f}.',
         verdict=_verdict(rows, failed, refused, changes),
         facts=(
-            Fact(label='Arms', value=integer(len(arms)), note=f'{good} without a finding'),
-            Fact(
-                label='Recordings',
-                value=integer(len(outcomes)),
-                note=f'{integer(failed)} failed, {integer(refused)} not usable',
-            ),
-            Fact(label='Drifted', value=integer(len(moved)), note=first(moved)),
-            Fact(label='Apart from the others', value=integer(len(apart)), note=first(apart)),
+            ('Arms', integer(len(arms)), f'{good} without a finding'),
+            ('Recordings', integer(len(outcomes)), f'{integer(failed)} failed, {integer(refused)} not usable'),
+            ('Drifted', integer(len(moved)), first(moved)),
+            ('Apart from the others', integer(len(apart)), first(apart)),
         ),
         sections=sections_of(
             ('Arms', (_arm_table(rows),)),

@@ -18,7 +18,6 @@ from robotid_ros.calibration.pose_selection import Workspace
 from robotid_ros.calibration.result import CalibrationResult, ParameterEstimate
 from robotid_ros.calibration.validation import Accuracy
 from robotid_ros.report.content import (
-    Fact,
     Figure,
     Item,
     Report,
@@ -59,17 +58,13 @@ def calibration_report(result: CalibrationResult) -> Report:
         f'{_mm(before.rms)} to {_mm(after.rms)} mm rms.',
         verdict=_verdict(result, name, before, after),
         facts=(
-            Fact(label=f'Error before, {name}', value=f'{_mm(before.rms)} mm', note=f'largest {_mm(before.max)} mm'),
-            Fact(label=f'Error after, {name}', value=f'{_mm(after.rms)} mm', note=f'largest {_mm(after.max)} mm'),
-            Fact(
-                label='Parameters found',
-                value=str(result.identifiable),
-                note=f'{result.structural} with unlimited poses',
-            ),
-            Fact(
-                label='Condition number',
-                value=number(result.condition_number),
-                note=f'observability index O1 {number(result.observability_index)}',
+            (f'Error before, {name}', f'{_mm(before.rms)} mm', f'largest {_mm(before.max)} mm'),
+            (f'Error after, {name}', f'{_mm(after.rms)} mm', f'largest {_mm(after.max)} mm'),
+            ('Parameters found', str(result.identifiable), f'{result.structural} with unlimited poses'),
+            (
+                'Condition number',
+                number(result.condition_number),
+                f'observability index O1 {number(result.observability_index)}',
             ),
         ),
         sections=sections_of(
@@ -318,6 +313,6 @@ def workspace_report(workspace: Workspace) -> Report:
         title='Workspace',
         summary=f'{integer(len(points))} random configurations within the joint limits; the tool reaches {reach}.',
         verdict=None,
-        facts=(Fact(label='Reach', value=reach), Fact(label='Samples', value=integer(len(points)))),
+        facts=(('Reach', reach, ''), ('Samples', integer(len(points)), '')),
         sections=sections_of(('Where the tool can be', (figure,))),
     )

@@ -18,8 +18,6 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.report.content import (
-    Column,
-    Fact,
     Figure,
     Level,
     Report,
@@ -89,7 +87,7 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
     explained = [percent(100.0 - metrics.relative_error_total) for _, metrics in on_what]
     errors = Table(
         caption='Match of each joint',
-        columns=(*words('Result', 'On'), *(Column(name=joint) for joint in first.joint_names)),
+        columns=(*words('Result', 'On'), *((joint, '', True) for joint in first.joint_names)),
         rows=tuple(
             (name, on, *map(percent, metrics.match)) for (name, _), (on, metrics) in zip(results, on_what, strict=True)
         ),
@@ -103,10 +101,10 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
         f'{len(labels)} parameters.',
         verdict=_verdict([f'{short_name(labels[k])} ({number(moved[k], 2)} σ)' for k in beyond], results),
         facts=(
-            Fact(label='Moved', value=f'{len(beyond)} of {len(labels)}', note='parameters'),
-            Fact(label='Largest change', value=f'{number(abs(moved[order[0]]), 2)} σ', note=labels[order[0]]),
-            Fact(label='Torque explained, first', value=explained[0], note=names[0]),
-            Fact(label='Torque explained, last', value=explained[-1], note=names[-1]),
+            ('Moved', f'{len(beyond)} of {len(labels)}', 'parameters'),
+            ('Largest change', f'{number(abs(moved[order[0]]), 2)} σ', labels[order[0]]),
+            ('Torque explained, first', explained[0], names[0]),
+            ('Torque explained, last', explained[-1], names[-1]),
         ),
         sections=sections_of(
             ('Parameters', (_drift_figure(results, labels, drift, limit), table)),

@@ -93,13 +93,8 @@ def usable(gain: Sequence[str], cautions: Sequence[str]) -> Verdict:
     return Verdict(level='good', headline='Usable', reasons=tuple(gain))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
-    """One number that everybody wants to see first, with its unit; the note says what to compare it with."""
-
-    label: str
-    value: str
-    note: str = ''
+Fact: TypeAlias = tuple[str, str, str]
+"""A number that everybody wants to see first: what it is, the number with its unit, what to compare it with or ''."""
 
 
 def condition_level(scaled: float) -> Level:
@@ -109,7 +104,7 @@ def condition_level(scaled: float) -> Level:
 
 def condition_fact(scaled: float, si: float) -> Fact:
     """Return a condition number as a fact, column-scaled and in SI units."""
-    return Fact(label='Condition number', value=number(scaled), note=f'column-scaled; {number(si)} in SI')
+    return ('Condition number', number(scaled), f'column-scaled; {number(si)} in SI')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,24 +121,19 @@ class Figure:
     wide: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """Head of a table's column."""
-
-    name: str
-    unit: str = ''
-    numeric: bool = True
+Column: TypeAlias = tuple[str, str, bool]
+"""Head of a table's column: its name, what is printed below it, and whether it holds numbers."""
 
 
 def words(*names: str) -> tuple[Column, ...]:
     """Return columns of text."""
-    return tuple(Column(name=name, numeric=False) for name in names)
+    return tuple((name, '', False) for name in names)
 
 
 def quantities(*heads: str) -> tuple[Column, ...]:
     """Return columns of numbers; what stands in brackets is printed below the name: 'Mass [kg]'."""
     split = [head.removesuffix(']').partition(' [') for head in heads]
-    return tuple(Column(name=name, unit=below) for name, _, below in split)
+    return tuple((name, below, True) for name, _, below in split)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,25 +153,18 @@ class Table:
 Item: TypeAlias = Figure | Table | str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A heading with what stands under it; a plain string is a paragraph."""
-
-    title: str
-    items: tuple[Item, ...]
-
-
-def sections_of(*named: tuple[str, Iterable[Item]]) -> tuple[Section, ...]:
+def sections_of(*named: tuple[str, Iterable[Item]]) -> tuple[tuple[str, tuple[Item, ...]], ...]:
     """Return sections, each a title with what stands under it; one without items is left out."""
     listed = [(title, tuple(items)) for title, items in named]
-    return tuple(Section(title=title, items=items) for title, items in listed if items)
+    return tuple((title, items) for title, items in listed if items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A whole report: what was done (kind: "Dynamic identification") with what (title: the robot's name).
 
-    The summary is one paragraph. There is no verdict where there is nothing to judge.
+    The summary is one paragraph. There is no verdict where there is nothing to judge. A section is a heading with what
+    stands under it; a plain string is a paragraph.
     """
 
     kind: str
@@ -189,9 +172,9 @@ class Report:
     summary: str
     verdict: Verdict | None
     facts: tuple[Fact, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[tuple[str, tuple[Item, ...]], ...]
 
     @property
     def figures(self) -> tuple[Figure, ...]:
         """All figures, in order."""
-        return tuple(item for section in self.sections for item in section.items if isinstance(item, Figure))
+        return tuple(item for _, items in self.sections for item in items if isinstance(item, Figure))

@@ -21,7 +21,6 @@ from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.transforms import rotation_of_quaternion, vector_of_rotation
 from robotid_ros.report.content import (
-    Fact,
     Figure,
     Item,
     Report,
@@ -66,14 +65,10 @@ def free_floating_report(
         summary=summary,
         verdict=_verdict(result),
         facts=(
-            Fact(label='Mass of the target', value=f'{number(target.mass, 4)} kg', note=f'± {percent(share, 3)} (1 σ)'),
+            ('Mass of the target', f'{number(target.mass, 4)} kg', f'± {percent(share, 3)} (1 σ)'),
             condition_fact(result.condition_scaled, result.condition_si),
-            Fact(
-                label='Residual against noise',
-                value=number(result.noise_scale),
-                note='1 where the model explains everything but noise',
-            ),
-            Fact(label='Samples', value=integer(result.samples), note=f'momentum: {result.momentum_source}'),
+            ('Residual against noise', number(result.noise_scale), '1 where the model explains everything but noise'),
+            ('Samples', integer(result.samples), f'momentum: {result.momentum_source}'),
         ),
         sections=sections_of(
             ('Target', _target_items(result, truth)),
@@ -226,7 +221,7 @@ def trajectory_report(
         title=name,
         summary=f'A Fourier trajectory of {len(joint_names)} joints that repeats after {period}.',
         verdict=None,
-        facts=(Fact(label='Period', value=period),),
+        facts=(('Period', period, ''),),
         sections=sections_of(('Motion', (figure,))),
     )
 
@@ -242,7 +237,7 @@ def base_motion_report(name: str, measurement: FloatingMeasurement) -> Report:
         title=name,
         summary=f'Motion of the free-floating base over {duration}.',
         verdict=None,
-        facts=(Fact(label='Duration', value=duration), Fact(label='Samples', value=integer(len(measurement.time)))),
+        facts=(('Duration', duration, ''), ('Samples', integer(len(measurement.time)), '')),
         sections=sections_of(('Base', (_base_figure(measurement),))),
     )
 

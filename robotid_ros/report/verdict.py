@@ -121,22 +121,24 @@ def facts(subject: Subject) -> tuple[Fact, ...]:
     result, metrics, data = subject.result, subject.metrics, subject.training.dataset
     worst = int(metrics.rmse.argmax())
     return (
-        Fact(
-            label=f'Torque explained, {subject.judged.title.lower()}',
-            value=percent(100.0 - metrics.relative_error_total),
-            note=f'training {percent(100.0 - result.metrics["training"].relative_error_total)}',
+        (
+            f'Torque explained, {subject.judged.title.lower()}',
+            percent(100.0 - metrics.relative_error_total),
+            f'training {percent(100.0 - result.metrics["training"].relative_error_total)}',
         ),
-        Fact(
-            label='Largest rmse of a joint',
-            value=f'{number(metrics.rmse[worst])} {subject.torque_unit(worst)}',
-            note=metrics.joint_names[worst],
+        (
+            'Largest rmse of a joint',
+            f'{number(metrics.rmse[worst])} {subject.torque_unit(worst)}',
+            metrics.joint_names[worst],
         ),
         condition_fact(result.condition_scaled, result.condition_si),
-        Fact(
-            label='Samples',
-            value=integer(len(data)),
-            note=f'{number(data.rate)} Hz, '
-            + (f'bandwidth {number(data.cutoff)} Hz' if data.cutoff < 0.49 * data.rate else 'not filtered'),
+        (
+            'Samples',
+            integer(len(data)),
+            (
+                f'{number(data.rate)} Hz, '
+                + (f'bandwidth {number(data.cutoff)} Hz' if data.cutoff < 0.49 * data.rate else 'not filtered')
+            ),
         ),
     )
 
