@@ -109,14 +109,16 @@ def _run(options: argparse.Namespace) -> int:
     folder = output_folder(options.out)
     report = not options.no_report and can_draw()
     if options.workspace is not None:
-        workspace = sample_workspace(robot, options.workspace, rng=np.random.default_rng(config.seed))
-        lower, upper = workspace.lower.tolist(), workspace.upper.tolist()
-        content = {'samples': len(workspace.positions), 'lower': lower, 'upper': upper, 'reach': workspace.reach}
-        save_yaml(folder / 'workspace.yaml', content)
+        positions = sample_workspace(robot, options.workspace, rng=np.random.default_rng(config.seed))
+        lower, upper = positions.min(axis=0).tolist(), positions.max(axis=0).tolist()
+        reach = float(np.linalg.norm(positions, axis=1).max())
+        save_yaml(
+            folder / 'workspace.yaml', {'samples': len(positions), 'lower': lower, 'upper': upper, 'reach': reach}
+        )
         if report:
-            write_report(workspace_report(workspace), folder / 'workspace.html')
+            write_report(workspace_report(positions), folder / 'workspace.html')
         extent = (f'{axis} {low:.3f} to {high:.3f} m' for axis, low, high in zip('xyz', lower, upper, strict=True))
-        print(f'workspace: {", ".join(extent)}; reach {workspace.reach:.3f} m')
+        print(f'workspace: {", ".join(extent)}; reach {reach:.3f} m')
     if options.select_poses is not None:
         candidates: Array | int = _CANDIDATES
         if arm is not None and isinstance(robot, RobotModel):
@@ -196,7 +198,7 @@ def _summary(result: CalibrationResult) -> str:
         lines.append(f'left at nominal: {", ".join(fixed)} (why: result.yaml, under fixed)')
     if result.terms.terms:
         lines.append(
-            f'joint terms that lower the cross-validated error: {", ".join(term.name for term in result.terms.terms)}'
+            f'joint terms that lower the cross-validated error: {", ".join(name for name, *_ in result.terms.terms)}'
         )
     if result.outliers:
         lines.append(f'outliers: measurements {listed([str(k + 1) for k, _, _ in result.outliers], 20)}')

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.calibration.pose_selection import Workspace
 from robotid_ros.calibration.result import CalibrationResult, ParameterEstimate
 from robotid_ros.calibration.validation import Accuracy
 from robotid_ros.report.content import (
@@ -283,9 +282,8 @@ def _mm(metres: float) -> str:
     return number(1e3 * metres)
 
 
-def workspace_report(workspace: Workspace) -> Report:
-    """Return the report of a sampled workspace: where the tool can be, from three sides."""
-    points = workspace.positions
+def workspace_report(points: Array) -> Report:
+    """Return the report of a sampled workspace, shape (N, 3) [m]: where the tool can be, from three sides."""
     charts = []
     for first, second, side in ((0, 1, 'from above'), (0, 2, 'from the front'), (1, 2, 'from the side')):
         ends = ', '.join(
@@ -307,7 +305,7 @@ def workspace_report(workspace: Workspace) -> Report:
         reading='Each point is the tool at one random configuration within the joint limits.',
         charts=tuple(charts),
     )
-    reach = f'{number(workspace.reach)} m'
+    reach = f'{number(float(np.linalg.norm(points, axis=1).max()))} m'
     return Report(
         kind='Workspace',
         title='Workspace',
