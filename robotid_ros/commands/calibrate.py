@@ -7,7 +7,11 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid calibrate``: the geometry of an arm from measured points."""
+"""``robotid calibrate``: the geometry of an arm from measured points.
+
+Estimate the kinematic errors of an arm from positions or poses measured at its tool, and write the corrected table or
+URDF with the accuracy before and after.
+"""
 
 import argparse
 from pathlib import Path
@@ -28,8 +32,7 @@ from robotid_ros.calibration import (
 )
 from robotid_ros.calibration.points import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
 from robotid_ros.calibration.result import write_result
-from robotid_ros.commands.command import Command, add_settings, settings_from
-from robotid_ros.commands.options import load_config
+from robotid_ros.commands.options import add_settings, load_config, settings_from
 from robotid_ros.commands.terminal import progress_bar, report_table, save_yaml, say_written
 from robotid_ros.errors import CalibrationError
 from robotid_ros.excitation import ExcitationConfig
@@ -50,7 +53,8 @@ _DRAWN = 20_000
 """Poses drawn for that many of them that are clear."""
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     add = parser.add_argument
     add(
         'points',
@@ -92,7 +96,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--no-report', action='store_true', help='write no report')
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     config = settings_from(options, CalibrationConfig)
     if options.example:
         return _write_example(options, config)
@@ -220,11 +225,3 @@ def _write_example(options: argparse.Namespace, config: CalibrationConfig) -> in
         write_points(path, arm.measure(arm.configurations(count, rng), rng))
     say_written(*paths)
     return 0
-
-
-COMMAND = Command(
-    description='Estimate the kinematic errors of an arm from positions or poses measured at its tool, and write the '
-    'corrected table or URDF with the accuracy before and after.',
-    add_arguments=_add_arguments,
-    run=_run,
-)
