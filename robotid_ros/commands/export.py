@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     result, model = result_and_robot(options)
     servo = None if options.servo is None else _servo(options.servo, model)
-    done = export(model, result, options.to, options.out, mjcf=options.mjcf, servo=servo, force=options.force)
-    print(f'{options.to}: {done.statement}')
-    say_written(*done.paths)
+    paths, said = export(model, result, options.to, options.out, mjcf=options.mjcf, servo=servo, force=options.force)
+    print(f'{options.to}: {said}')
+    say_written(*paths)
     return 0
