@@ -134,10 +134,9 @@ def _design(options: argparse.Namespace, mission: Mission) -> int:
     found = [(name, f'{each.condition:.4g}', f'{each.condition_scaled:.4g}') for name, each in rows]
     print(text_table(('condition number', 'SI', 'scaled'), found))
     if cases:
-        kinds = ['scaled' if case.criterion == 'condition-scaled' else 'si' for case in cases]
         lost = [
-            (case.prior, case.criterion, *(f'{getattr(case, f"{what}_{kind}"):.3f}' for what in ('expected', 'true')))
-            for case, kind in zip(cases, kinds, strict=True)
+            (prior, criterion, *(f'{each[criterion == "condition-scaled"]:.3f}' for each in (expected, true)))
+            for criterion, prior, expected, true in cases
         ]
         print(f'\n{text_table(("prior half off in", "criterion", "expected", "true"), lost, "<<")}')
     written = [options.out]
