@@ -122,8 +122,8 @@ def whole(browser: Any, folder: Path) -> None:
     from robotid_ros.identification import IdentificationResult, TorquePredictor
     from robotid_ros.model import RobotConfig, RobotModel
     from robotid_ros.model.packaged import arm_file
+    from robotid_ros.report.content import Chart, axis, curve, line
     from robotid_ros.report.page import html_page, panel
-    from robotid_ros.report.plot import Chart, axis, curve, line
     from robotid_ros.report.subject import predicted_run
 
     model = RobotModel.from_urdf(arm_file('ur10e'))

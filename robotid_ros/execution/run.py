@@ -20,7 +20,7 @@ from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep
 from robotid_ros.excitation.pose_tour import PoseTour
 from robotid_ros.excitation.reference import Chain, FourierRun, Reference, ReferenceCheck, Rest, SpedUp, approach
-from robotid_ros.execution.path_stop import plan_path_stop, stop_durations
+from robotid_ros.execution.stop import plan_path_stop, stop_durations
 from robotid_ros.execution.stopping_room import require_room
 from robotid_ros.execution.windows import KnotPlan, WindowPlan
 from robotid_ros.settings import Settings, setting

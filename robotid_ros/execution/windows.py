@@ -26,7 +26,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.reference import Reference, ReferenceCheck, SlowedDown
 from robotid_ros.execution.joint_motion import JointMotion
-from robotid_ros.execution.path_stop import plan_path_stop, stop_durations
+from robotid_ros.execution.stop import plan_path_stop, stop_durations
 
 _LEAST_SPAN = 0.7
 """How far a window leads at least before it may begin to stop [s]: two more are sent until then."""

@@ -23,13 +23,19 @@ from robotid_ros.files import write_text
 from robotid_ros.fleet.drift import FALSE_ALARM, Change, changes_of, series_of
 from robotid_ros.fleet.outcome import Outcome
 from robotid_ros.report.content import (
+    Chart,
     Figure,
     Item,
     Level,
     Report,
     Table,
     Verdict,
+    axis,
+    chart,
+    curve,
+    dots,
     integer,
+    line,
     listed,
     number,
     percent,
@@ -39,7 +45,6 @@ from robotid_ros.report.content import (
     words,
 )
 from robotid_ros.report.parameters import short_name
-from robotid_ros.report.plot import Chart, axis, chart, curve, dots, line
 from robotid_ros.report.subject import judged
 
 _Row: TypeAlias = tuple[tuple[int, float, str], Level, tuple[str, ...]]

@@ -17,22 +17,29 @@ from robotid_ros.arrays import Array
 from robotid_ros.calibration.result import CalibrationResult, ParameterEstimate
 from robotid_ros.calibration.validation import Accuracy
 from robotid_ros.report.content import (
+    Chart,
     Figure,
     Item,
     Report,
+    Role,
     Table,
     Verdict,
+    axis,
+    chart,
+    dots,
     integer,
+    line,
     number,
     percent,
     quantities,
+    rule,
     sections_of,
     sentence,
+    spread,
     usable,
     words,
 )
 from robotid_ros.report.parameters import NORMAL_95, interval_chart
-from robotid_ros.report.plot import Chart, Role, axis, chart, dots, line, rule, spread
 
 _ROWS = 14
 _SCALES = {'m': ('mm', 1e3, 'Lengths'), 'rad': ('mrad', 1e3, 'Angles')}

@@ -23,18 +23,21 @@ from robotid_ros.report.content import (
     Report,
     Table,
     Verdict,
+    axis,
+    chart,
+    curve,
     friction_label,
     listed,
     number,
     percent,
     quantities,
+    rule,
     sections_of,
     unit,
     units_of,
     words,
 )
 from robotid_ros.report.parameters import by_link, short_name
-from robotid_ros.report.plot import axis, chart, curve, rule
 from robotid_ros.report.subject import judged, parameters_of, velocity_steps
 
 _FALSE_ALARM = 0.01  # chance that any parameter of an unchanged arm is said to have moved

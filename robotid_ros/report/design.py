@@ -45,19 +45,24 @@ from robotid_ros.report.content import (
     Level,
     Report,
     Table,
+    Trace,
     Verdict,
+    axis,
+    chart,
     condition_fact,
     condition_level,
+    dots,
+    line,
     number,
     percent,
     quantities,
+    rule,
     sections_of,
     sentence,
     units_of,
     words,
 )
 from robotid_ros.report.page import render_report
-from robotid_ros.report.plot import Trace, axis, chart, dots, line, rule
 
 _SAMPLES = 2001
 _TOLERANCE = 1e-6  # of a limit

@@ -21,23 +21,31 @@ from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.transforms import rotation_of_quaternion, vector_of_rotation
 from robotid_ros.report.content import (
+    Chart,
     Figure,
     Item,
     Report,
+    Role,
     Table,
+    Trace,
     Verdict,
+    axis,
+    band,
+    chart,
     condition_fact,
+    curve,
     integer,
+    line,
     number,
     percent,
     quantities,
+    rule,
     sections_of,
     sentence,
     unit,
     usable,
     words,
 )
-from robotid_ros.report.plot import Chart, Role, Trace, axis, band, chart, curve, line, rule
 
 _NAMES = ('m', 'cx', 'cy', 'cz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
 _UNITS = ('kg', 'm', 'm', 'm', *('kg*m^2',) * 6)

@@ -26,17 +26,23 @@ from robotid_ros.report.content import (
     Item,
     Report,
     Table,
+    axis,
+    band,
+    chart,
+    dots,
     friction_label,
     integer,
+    line,
     number,
     quantities,
+    rule,
     sections_of,
+    spread,
     unit,
     units_of,
     words,
 )
 from robotid_ros.report.parameters import interval_chart, parameter_items
-from robotid_ros.report.plot import axis, band, chart, dots, line, rule, spread
 from robotid_ros.report.subject import Run, Subject, consistent_error, friction_used, predicted_run, velocity_steps
 from robotid_ros.report.verdict import (
     condition_table,

@@ -26,8 +26,7 @@ import numpy as np
 import robotid_ros
 from robotid_ros.errors import MissingDependencyError
 from robotid_ros.files import write_text
-from robotid_ros.report.content import Item, Level, Report, Table, Verdict
-from robotid_ros.report.plot import Chart
+from robotid_ros.report.content import Chart, Item, Level, Report, Table, Verdict
 
 _SHORT = 24  # characters of a row's name that fit into one line on a phone
 _LIGHTS: dict[Level, tuple[str, str]] = {  # a word for those who see no colour, and a shape

@@ -16,8 +16,24 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.model.inertia import joint_unit, split_inertial_parameters
-from robotid_ros.report.content import Figure, Item, Level, Table, number, percent, quantities, unit, words
-from robotid_ros.report.plot import Chart, Trace, axis, chart, intervals, rule, spread
+from robotid_ros.report.content import (
+    Chart,
+    Figure,
+    Item,
+    Level,
+    Table,
+    Trace,
+    axis,
+    chart,
+    intervals,
+    number,
+    percent,
+    quantities,
+    rule,
+    spread,
+    unit,
+    words,
+)
 from robotid_ros.report.subject import Subject, friction_used, parameters_of
 
 NORMAL_95 = 1.96

@@ -25,18 +25,21 @@ from robotid_ros.report.content import (
     Level,
     Table,
     Verdict,
+    axis,
+    chart,
     condition_fact,
     condition_level,
     friction_label,
     integer,
+    intervals,
     number,
     percent,
     quantities,
+    rule,
     sentence,
     usable,
     words,
 )
-from robotid_ros.report.plot import axis, chart, intervals, rule
 from robotid_ros.report.subject import Subject
 
 _GOOD_MATCH, _FAIR_MATCH = 85.0, 65.0  # %
