@@ -32,9 +32,8 @@ from robotid_ros import jobs
 from robotid_ros.cli import main
 from robotid_ros.errors import DataError
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
-from robotid_ros.fleet.drift import Series, changes_of
 from robotid_ros.fleet.outcome import Entry, Outcome, entries_of
-from robotid_ros.fleet.page import fleet_report
+from robotid_ros.fleet.page import Series, changes_of, fleet_report
 from robotid_ros.jobs import each, engine
 from robotid_ros.model import RobotModel
 from robotid_ros.report.content import Figure
