@@ -13,7 +13,6 @@ from robotid_ros.friction.fit import dissipative_least_squares, initial_guess
 from robotid_ros.friction.model import (
     FRICTION_MODELS,
     FRICTION_OPTIONS,
-    FrictionBasis,
     FrictionModel,
     friction_model,
     parse_friction,
@@ -23,7 +22,6 @@ from robotid_ros.friction.model import (
 __all__ = [
     'FRICTION_MODELS',
     'FRICTION_OPTIONS',
-    'FrictionBasis',
     'FrictionModel',
     'dissipative_least_squares',
     'friction_model',

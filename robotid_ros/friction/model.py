@@ -11,7 +11,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,21 +49,6 @@ _UNITS: dict[Quantity, str] = {
 def unit_of(quantity: Quantity, joint_type: str) -> str:
     """Return the SI unit of a friction parameter of a revolute or a prismatic joint."""
     return joint_unit(_UNITS[quantity], joint_type)
-
-
-class FrictionBasis(NamedTuple):
-    """The linear part of a friction model at given velocities.
-
-    Attributes
-    ----------
-    columns : ndarray, shape (N, n, k)
-        Torque per unit of each linear parameter.
-    sensitivity : ndarray, shape (N, n, k, s)
-        Derivative of the columns with respect to the s shape parameters.
-    """
-
-    columns: Array
-    sensitivity: Array
 
 
 _PER_JOINT = ('velocity_scale', 'ripple_frequency', 'spring', 'presliding')  # a number for each joint, or for all
@@ -272,8 +257,11 @@ class FrictionModel:
         load: Array | None = None,
         position: Array | None = None,
         slide: Array | None = None,
-    ) -> FrictionBasis:
-        """Return the columns and their derivatives with respect to the shape parameters; arguments as above."""
+    ) -> tuple[Array, Array]:
+        """Return the columns, and their derivatives with respect to the shape parameters, shape (N, n, k, s).
+
+        Arguments as above.
+        """
         motion = self._motion(velocity, shape.T, load, position, slide=slide)
         sensitivity = np.zeros((*velocity.shape, len(self.linear_names), len(self.shape_names)))
         start = 0
@@ -283,7 +271,7 @@ class FrictionModel:
                 for k, bend in enumerate(term.bends(motion)):
                     sensitivity[..., start + k, at] = bend
             start += len(term.parameters)
-        return FrictionBasis(self._columns(motion), sensitivity)
+        return self._columns(motion), sensitivity
 
     def torque(
         self,
