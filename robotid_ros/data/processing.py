@@ -206,7 +206,7 @@ def _screened(
     if len(usable) < 32:
         message = (
             f'expected at least 32 usable samples, got {len(usable)} of {len(recording)} '
-            f'({counts.not_a_number} not finite, {counts.repeated} repeated, {counts.backward} backward)'
+            f'({counts["not_a_number"]} not finite, {counts["repeated"]} repeated, {counts["backward"]} backward)'
         )
         raise DataError(message, expected=32, found=len(usable))
     unwrapper = TurnUnwrapper()

@@ -10,7 +10,7 @@
 """Period average of serialised joint states as they come, with constant memory."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from robotid_ros.signals.screening import SampleScreen, TurnUnwrapper
 def screening_found(screen: SampleScreen, late: LateStamps, unwrapper: TurnUnwrapper) -> dict[str, Any]:
     """Return what was found in the samples that were screened so far, as plain values."""
     return {
-        **asdict(screen.counts),
+        **screen.counts,
         'rate': 1.0 / screen.step if screen.step else 0.0,
         'bad_channels': dict(screen.bad_channels),
         'late_stamps': late.moved,
