@@ -25,7 +25,6 @@ from robotid_ros.report.content import (
     Table,
     Verdict,
     axis,
-    chart,
     dots,
     integer,
     line,
@@ -120,7 +119,7 @@ def _accuracy_items(result: CalibrationResult, where: str, pair: tuple[Array, Ar
         caption=f'Position error along the axes, {where}',
         reading='Blue should be a thin band around zero without trend; single far points are outliers.',
         charts=tuple(
-            chart(
+            Chart(
                 f'{name} axis',
                 'measurement',
                 'error [mm]',
@@ -200,7 +199,7 @@ def _cumulative(result: CalibrationResult) -> Chart:
         trace = line(role, np.maximum(distance[keep], 1e-6), share, label)
         traces.append({**trace, 'line': {**trace['line'], 'dash': dash}})
         medians.append(float(np.median(distance)))
-    return chart(
+    return Chart(
         'Share of poses with less error',
         axis('position error [mm]', log=True),
         axis('poses [%]', limits=(0.0, 103.0)),
@@ -213,7 +212,7 @@ def _cumulative(result: CalibrationResult) -> Chart:
 def _by_measurement(result: CalibrationResult) -> Chart:
     before, after = _distance(result.nominal.residual), _distance(result.fit.residual)
     row = np.arange(1.0, len(before) + 1.0)
-    return chart(
+    return Chart(
         'Each measurement',
         'measurement',
         axis('position error [mm]', log=True),
@@ -297,7 +296,7 @@ def workspace_report(points: Array) -> Report:
             f'{"xyz"[k]} from {number(points[:, k].min())} to {number(points[:, k].max())} m' for k in (first, second)
         )
         charts.append(
-            chart(
+            Chart(
                 side,
                 f'{"xyz"[first]} [m]',
                 axis(f'{"xyz"[second]} [m]', scaleanchor='x', constrain='domain'),

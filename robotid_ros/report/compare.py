@@ -18,13 +18,13 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.report.content import (
+    Chart,
     Figure,
     Level,
     Report,
     Table,
     Verdict,
     axis,
-    chart,
     curve,
     friction_label,
     listed,
@@ -168,7 +168,7 @@ def _drift_figure(
             for n, k in enumerate(members)
         ]
         charts.append(
-            chart(
+            Chart(
                 title,
                 axis(tickvals=steps.tolist(), ticktext=[name for name, _ in results], tickangle=0),
                 'change [σ]',
@@ -201,7 +201,7 @@ def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Fig
     for j, joint in enumerate(first.joint_names):
         torque, rate, _ = units_of(first.joint_types[j])
         charts.append(
-            chart(
+            Chart(
                 joint,
                 f'velocity [{rate}]',
                 f'friction [{torque}]',

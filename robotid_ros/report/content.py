@@ -43,35 +43,27 @@ _POINTS = 3000  # of a curve, several for each pixel of a wide screen, so that z
 _DOTS = 800  # SVG draws each dot as an element; a page with some thousand still scrolls smoothly
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart: traces and layout (axes and shapes) of plotly.js, whose arrays are numpy's; the height is in px.
+    """Traces over two axes, each an axis or its name with unit, and what else plotly.js's layout may hold.
 
     ``note`` holds a few figures that belong to it. ``alt`` says what it shows beyond title and note, in a sentence, for
-    those who do not see it.
+    those who do not see it. The height is in px.
     """
 
-    title: str
-    traces: tuple[Trace, ...]
-    layout: Trace
-    note: str = ''
-    alt: str = ''
-    height: int = 290
-
-
-def chart(
-    title: str,
-    x: str | Trace,
-    y: str | Trace,
-    *traces: Trace,
-    note: str = '',
-    alt: str = '',
-    height: int = 290,
-    **layout: Any,
-) -> Chart:
-    """Return traces over two axes, each an axis or its name with unit, and what else plotly.js's layout may hold."""
-    axes = {key: axis(each) if isinstance(each, str) else each for key, each in (('xaxis', x), ('yaxis', y))}
-    return Chart(title=title, traces=traces, layout={**axes, **layout}, note=note, alt=alt, height=height)
+    def __init__(
+        self,
+        title: str,
+        x: str | Trace,
+        y: str | Trace,
+        *traces: Trace,
+        note: str = '',
+        alt: str = '',
+        height: int = 290,
+        **layout: Any,
+    ) -> None:
+        axes = {key: axis(each) if isinstance(each, str) else each for key, each in (('xaxis', x), ('yaxis', y))}
+        self.title, self.traces, self.layout = title, traces, {**axes, **layout}
+        self.note, self.alt, self.height = note, alt, height
 
 
 def line(role: Role, x: Array, y: Array, label: str, **more: Any) -> Trace:

@@ -39,6 +39,7 @@ from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_tree import origin_of
 from robotid_ros.report.content import (
+    Chart,
     Fact,
     Figure,
     Item,
@@ -48,7 +49,6 @@ from robotid_ros.report.content import (
     Trace,
     Verdict,
     axis,
-    chart,
     condition_fact,
     condition_level,
     dots,
@@ -522,7 +522,7 @@ def _limit_figure(motion: DrawnMotion) -> Figure:
         shares = np.nan_to_num(motion.share[:, j])
         worst = int(shares.argmax())
         charts.append(
-            chart(
+            Chart(
                 joint,
                 axis('time [s]', anchor='y4'),
                 layout.pop('yaxis'),

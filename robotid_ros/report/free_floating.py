@@ -31,7 +31,6 @@ from robotid_ros.report.content import (
     Verdict,
     axis,
     band,
-    chart,
     condition_fact,
     curve,
     integer,
@@ -160,7 +159,7 @@ def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Ite
         ('predicted', 'column-scaled', result.conditions[kept, 1]),
         ('residual', 'SI units', result.conditions[kept, 0]),
     )
-    drawn = chart(
+    drawn = Chart(
         'Condition number',
         'time [s]',
         axis('condition number', log=True),
@@ -191,7 +190,7 @@ def _history_chart(k: int, time: Array, values: Array, final: Array, deviation: 
     low, high = (float(q) for q in np.quantile(values[len(values) // 10 :], [0.02, 0.98]))
     low, high = min(low, *ends), max(high, *ends)
     margin = 0.15 * (high - low) + 1e-3 * max(abs(low), abs(high)) + 1e-12
-    return chart(
+    return Chart(
         name,
         'time [s]',
         axis(of, limits=(low - margin, high + margin)),
@@ -275,7 +274,7 @@ def _over_time(
     title: str, of: str, time: Array, values: Array, names: Sequence[str], rules: Sequence[Trace] = ()
 ) -> Chart:
     """Return one curve for each column, in colours of its own."""
-    return chart(
+    return Chart(
         title,
         'time [s]',
         of,

@@ -19,6 +19,7 @@ from robotid_ros.identification import IdentificationResult
 from robotid_ros.report.content import (
     GOOD_CONDITION,
     POOR_CONDITION,
+    Chart,
     Fact,
     Figure,
     Item,
@@ -26,7 +27,6 @@ from robotid_ros.report.content import (
     Table,
     Verdict,
     axis,
-    chart,
     condition_fact,
     condition_level,
     friction_label,
@@ -286,7 +286,7 @@ def replay_items(found: Replayed) -> Iterator[Item]:
     rows = found.joint_names
     before, after = found.described.relative, found.identified.relative
     low, high = float(min(before.min(), after.min())), float(max(before.max(), after.max()))
-    drawn = chart(
+    drawn = Chart(
         'Error of the motion',
         axis('error [%]', log=True, limits=(0.5 * max(low, 1e-3), 2.0 * max(high, READY))),
         axis(rows=rows),
