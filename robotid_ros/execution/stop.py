@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robotid_ros.arrays import Array, BoolArray
-from robotid_ros.excitation.reference import Reference, ReferenceCheck, SlowedDown
+from robotid_ros.excitation.reference import Eased, Reference, ReferenceCheck
 from robotid_ros.execution.joint_motion import JointMotion, MoveToRest, quintic_basis
 from robotid_ros.model.joint_limits import JointLimits
 
@@ -273,7 +273,7 @@ _NO_EXCESS = 1e-6  # of a limit, relative: round-off
 
 def plan_path_stop(
     reference: Reference, check: ReferenceCheck, at: Sequence[float] | Array, durations: Sequence[float]
-) -> tuple[float, SlowedDown]:
+) -> tuple[float, Eased]:
     """Return where to begin a stop along the path, and the stop, so that all limits are kept.
 
     Slowing down adds an acceleration, which does not fit where the motion already uses all of it;
@@ -292,14 +292,14 @@ def plan_path_stop(
     -------
     at : float
         [s]
-    stop : SlowedDown
+    stop : Eased
         The best there is: where none keeps all limits, the one that breaks them least.
     """
     limits = _braking_limits(reference, check.limits, at)
     candidates = [(moment, duration) for moment in at for duration in durations]
     least, best = np.inf, candidates[0]
     for moment, duration in candidates:
-        stop = SlowedDown(reference=reference, at=moment, duration=duration)
+        stop = Eased(reference=reference, at=moment, duration=duration)
         joints = _joint_excess(stop, limits)
         if joints > min(_NO_EXCESS, least):
             if joints < least:
@@ -311,7 +311,7 @@ def plan_path_stop(
         if excess < least:
             least, best = excess, (moment, duration)
     moment, duration = best
-    return moment, SlowedDown(reference=reference, at=moment, duration=duration)
+    return moment, Eased(reference=reference, at=moment, duration=duration)
 
 
 def stop_durations(reference: Reference, limits: JointLimits) -> tuple[float, ...]:
