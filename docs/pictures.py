@@ -122,8 +122,8 @@ def whole(browser: Any, folder: Path) -> None:
     from robotid_ros.identification import IdentificationResult, TorquePredictor
     from robotid_ros.model import RobotConfig, RobotModel
     from robotid_ros.model.packaged import arm_file
+    from robotid_ros.report.content import Chart, curve, line
     from robotid_ros.report.page import html_page, panel
-    from robotid_ros.report.plot import Chart, axis, curve, line
     from robotid_ros.report.subject import predicted_run
 
     model = RobotModel.from_urdf(arm_file('ur10e'))
@@ -141,38 +141,35 @@ def whole(browser: Any, folder: Path) -> None:
         ('before', run.described), ('after', run.predicted))}  # fmt: skip
     charts = {
         'motion': Chart(
-            title='2. An exciting motion, within all limits',
-            alt='Six joint positions over one period.',
-            traces=tuple(
+            '2. An exciting motion, within all limits',
+            'time [s]',
+            'position [rad]',
+            *(
                 curve(k, time, q, name)
                 for k, (q, name) in enumerate(zip(design.trajectory.position(time).T, model.joint_names, strict=True))
             ),
-            layout={'xaxis': axis('time [s]'), 'yaxis': axis('position [rad]')},
+            alt='Six joint positions over one period.',
             height=330,
         ),
         'torque': Chart(
-            title='3. Its torque, before and after',
+            '3. Its torque, before and after',
+            'time [s]',
+            'torque of the shoulder [N·m]',
+            line(
+                'measured',
+                run.dataset.time,
+                run.dataset.tau[:, j],
+                'measured',
+                line={'color': '#848e9a', 'width': 4},
+            ),
+            line('prior', run.dataset.time, run.described[:, j], 'robot description'),
+            line('predicted', run.dataset.time, run.predicted[:, j], 'identified'),
             note=f'error {error["before"]:.1f} → {error["after"]:.2f} N·m',
             alt='Torque of the second joint.',
-            traces=(
-                line(
-                    'measured',
-                    run.dataset.time,
-                    run.dataset.tau[:, j],
-                    'measured',
-                    line={'color': '#848e9a', 'width': 4},
-                ),
-                line('prior', run.dataset.time, run.described[:, j], 'robot description'),
-                line('predicted', run.dataset.time, run.predicted[:, j], 'identified'),
-            ),
-            layout={
-                'xaxis': axis('time [s]'),
-                'yaxis': axis('torque of the shoulder [N·m]'),
-                'showlegend': True,
-                'legend': {'orientation': 'h', 'x': 0, 'y': 1.02, 'yanchor': 'bottom'},
-                'margin': {'l': 56, 'r': 12, 't': 30, 'b': 42},
-            },
             height=330,
+            showlegend=True,
+            legend={'orientation': 'h', 'x': 0, 'y': 1.02, 'yanchor': 'bottom'},
+            margin={'l': 56, 'r': 12, 't': 30, 'b': 42},
         ),
     }
     browser.open(folder / 'training.html', 900)

@@ -38,7 +38,7 @@ def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=summary)
         if name == asked:
             command = load_command(name)
-            sub.description = command.description
+            sub.description = (command.__doc__ or '').partition('\n\n')[2]  # the second paragraph
             command.add_arguments(sub)
             sub.set_defaults(run=command.run)
     return parser

@@ -20,8 +20,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from robotid_ros.dynamics.newton_euler import single_torque
-from robotid_ros.dynamics.standard_regressor import one_sample
+from robotid_ros.dynamics.recursion import one_sample, single_torque
 from robotid_ros.errors import ModelWarning
 from robotid_ros.model import RobotModel
 

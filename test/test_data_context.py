@@ -411,9 +411,9 @@ def test_messages_with_empty_arrays_are_read_as_the_middleware_makes_them():
                 batch = JointStateDecoder().decode([bytes(serialization.serialize_message(state))])
                 for name in ('position', 'velocity', 'effort'):
                     if name in fields:
-                        assert (getattr(batch, name) == 1.5).all() or 'position' not in fields
+                        assert (batch[name] == 1.5).all() or 'position' not in fields
                     else:
-                        assert np.isnan(getattr(batch, name)).all()
+                        assert np.isnan(batch[name]).all()
         message = JointTrajectory(joint_names=names)
         for k in range(5):
             message.points.append(

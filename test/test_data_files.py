@@ -79,11 +79,11 @@ def test_decodes_what_another_library_serialises(names, with_velocity, with_effo
     decoder = JointStateDecoder()
     batch = decoder.decode(data)
     assert decoder.joints == tuple(names)
-    assert batch.stamp.tolist() == stamps
-    assert (batch.reason == 0).all()
-    assert np.array_equal(batch.position, np.tile(q, (3, 1)))
-    assert np.array_equal(batch.velocity, np.tile(dq if with_velocity else q * np.nan, (3, 1)), equal_nan=True)
-    assert np.array_equal(batch.effort, np.tile(tau if with_effort else q * np.nan, (3, 1)), equal_nan=True)
+    assert batch['stamp'].tolist() == stamps
+    assert (batch['reason'] == 0).all()
+    assert np.array_equal(batch['position'], np.tile(q, (3, 1)))
+    assert np.array_equal(batch['velocity'], np.tile(dq if with_velocity else q * np.nan, (3, 1)), equal_nan=True)
+    assert np.array_equal(batch['effort'], np.tile(tau if with_effort else q * np.nan, (3, 1)), equal_nan=True)
 
 
 @pytest.mark.parametrize('order', ['<', '>'])
@@ -93,10 +93,10 @@ def test_both_byte_orders_and_both_ways_to_align_an_empty_array(order, align_emp
     position = np.arange(len(names)) + 0.5
     data = joint_state(12_000_000_003, names, position, (), -position, order=order, align_empty=align_empty)
     batch = JointStateDecoder(joints=names).decode([data])
-    assert batch.stamp.tolist() == [12_000_000_003]
-    assert batch.position.tolist() == [position.tolist()]
-    assert batch.effort.tolist() == [(-position).tolist()]
-    assert np.isnan(batch.velocity).all()
+    assert batch['stamp'].tolist() == [12_000_000_003]
+    assert batch['position'].tolist() == [position.tolist()]
+    assert batch['effort'].tolist() == [(-position).tolist()]
+    assert np.isnan(batch['velocity']).all()
 
 
 def test_layouts_that_change_from_message_to_message_are_told_apart():
@@ -111,9 +111,9 @@ def test_layouts_that_change_from_message_to_message_are_told_apart():
         expected.append([values.get('a', np.nan), values.get('b', np.nan)])
         reasons.append({('gripper',): 2, ('a',): 3}.get(names, 0))
     batch = decoder.decode(messages)
-    assert batch.reason.tolist() == reasons
-    assert np.array_equal(batch.position, expected, equal_nan=True)
-    assert np.array_equal(batch.effort, expected, equal_nan=True)
+    assert batch['reason'].tolist() == reasons
+    assert np.array_equal(batch['position'], expected, equal_nan=True)
+    assert np.array_equal(batch['effort'], expected, equal_nan=True)
 
 
 @settings(max_examples=200, deadline=None)
@@ -123,10 +123,12 @@ def test_damaged_messages_never_raise_and_never_spoil_their_neighbours(junk, pla
     bent = bytearray(good)
     bent[place % len(good)] = byte
     batch = JointStateDecoder(joints=NAMES).decode([good, junk, good[: place % len(good)], bytes(bent), good])
-    assert batch.reason[[0, 4]].tolist() == [0, 0]
-    assert batch.position[[0, 4]].tolist() == [[1.0, 2.0, 3.0]] * 2
+    assert batch['reason'][[0, 4]].tolist() == [0, 0]
+    assert batch['position'][[0, 4]].tolist() == [[1.0, 2.0, 3.0]] * 2
     # A message cut behind its positions can look like one of an implementation that aligns empty arrays.
-    assert batch.reason[2] == 1 or (batch.position[2].tolist() == [1.0, 2.0, 3.0] and np.isnan(batch.effort[2]).all())
+    assert batch['reason'][2] == 1 or (
+        batch['position'][2].tolist() == [1.0, 2.0, 3.0] and np.isnan(batch['effort'][2]).all()
+    )
 
 
 def recording():

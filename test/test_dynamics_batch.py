@@ -24,7 +24,7 @@ from robotid_ros.dynamics import (
     observation_matrix,
 )
 from robotid_ros.dynamics.codegen.kernel import find_compiler
-from robotid_ros.dynamics.standard_regressor import regressor_columns
+from robotid_ros.dynamics.recursion import regressor_columns
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters

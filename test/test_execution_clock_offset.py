@@ -12,7 +12,7 @@
 import numpy as np
 import pytest
 
-from robotid_ros.execution.clock_offset import ClockOffset
+from robotid_ros.execution.run_clock import ClockOffset
 
 
 def offset_of(difference: float, delays: np.ndarray) -> ClockOffset:

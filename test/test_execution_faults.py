@@ -33,7 +33,7 @@ from robotid_ros.execution.run_clock import RunClock
 from robotid_ros.execution.sight import ENOUGH_TOLD, Sight
 from robotid_ros.execution.stop import PathPlace, plan_stop
 from robotid_ros.execution.watchdog import WatchdogConfig
-from robotid_ros.model.urdf import robot_model_from_urdf
+from robotid_ros.model import RobotModel
 
 MODES = {'measured': {}, 'commanded': {'from_command': True}, 'blend': {'blend': True}}
 modes = st.sampled_from(sorted(MODES))
@@ -647,7 +647,7 @@ def test_a_stop_is_planned_at_once():
 
 def test_seven_joints_over_a_ground_and_clear_of_each_other_are_stopped_at_once_too():
     """All that a stop takes, with whoever may lead the arm, from its decision on: processor time, best of six."""
-    model = robot_model_from_urdf(Path(__file__).parent / 'robots' / 'panda.urdf')
+    model = RobotModel.from_urdf(Path(__file__).parent / 'robots' / 'panda.urdf')
     model = replace(model, limits=replace(model.limits, acceleration=np.full(model.n, 8.0)))
     config = ExcitationConfig(
         period=3.0, harmonics=3, starts=1, iterations=10, velocity_scaling=0.8, acceleration_scaling=0.8, ground=True,

@@ -29,7 +29,7 @@ from robotid_ros.excitation.preparation import (
     reference_check,
     validation_config,
 )
-from robotid_ros.excitation.reference import Chain, FourierRun, Move, Rest, SlowedDown, SpedUp, move_duration
+from robotid_ros.excitation.reference import Chain, Eased, FourierRun, Move, Rest, move_duration
 from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.stopping_room import stoppable_design
@@ -78,15 +78,18 @@ def assert_smooth_and_inside(times, position, velocity, acceleration, bounds, sl
     [
         Move(start=np.array([0.0, 1.0]), goal=np.array([1.0, -1.0]), duration=2.0),
         Stroke(start=np.array([0.5, 0.0]), joint=1, velocity=-0.4, steady=1.0, ramp=0.5),
-        SlowedDown(reference=Move(start=np.zeros(2), goal=np.ones(2), duration=2.0), at=0.7, duration=0.8),
-        SpedUp(
+        Eased(reference=Move(start=np.zeros(2), goal=np.ones(2), duration=2.0), at=0.7, duration=0.8),
+        Eased(
             reference=FourierRun(
                 trajectory=FourierTrajectory(
                     a=np.ones((2, 2)), b=-np.ones((2, 2)), offset=np.zeros(2), base_frequency=0.2
                 ),
                 duration=5.0,
             ),
+            at=-0.3,
             duration=0.6,
+            first=0.0,
+            last=1.0,
         ),
     ],
 )

@@ -76,18 +76,18 @@ def mujoco_torque(path: Path, joints: tuple[str, ...], q: np.ndarray, dq: np.nda
 def test_mujoco_moves_as_the_result_without_a_loss_but_that_of_friction(model: RobotModel, tmp_path: Path) -> None:
     mujoco = pytest.importorskip('mujoco', reason='needs the sim extra')
     result = found(model)
-    done = export(model, result, 'mjcf', tmp_path)
+    paths, said = export(model, result, 'mjcf', tmp_path)
     q, dq, ddq = states(model.n)
     body = identified_arm(model, result)
-    got = mujoco_torque(done.paths[0], model.joint_names, q, dq, ddq)
+    got = mujoco_torque(paths[0], model.joint_names, q, dq, ddq)
     assert_equal(got, inverse_dynamics(body, q, dq, ddq) + body.damping * dq)
-    scene = mujoco.MjModel.from_xml_path(str(done.paths[0]))
+    scene = mujoco.MjModel.from_xml_path(str(paths[0]))
     np.testing.assert_array_equal(scene.dof_frictionloss, result.plain_friction[:, 0])
     np.testing.assert_array_equal(scene.dof_armature, result.rotor_inertia)
     np.testing.assert_allclose(scene.jnt_actfrcrange[:, 1], model.limits.effort)
     np.testing.assert_allclose(scene.actuator_ctrlrange[:, 1], model.limits.effort)
-    assert 'friction beyond Coulomb and viscous' in done.statement
-    assert 'rotor inertia' not in done.statement
+    assert 'friction beyond Coulomb and viscous' in said
+    assert 'rotor inertia' not in said
 
 
 def test_friction_in_mujoco_is_dry_however_light_the_joint(tmp_path: Path) -> None:
@@ -128,12 +128,12 @@ def test_a_given_mjcf_keeps_what_it_has_and_its_own_frames(tmp_path: Path) -> No
     text = text[:at] + '<geom name="skin" type="mesh" mesh="shape"/>' + attached + text[at:]
     text = text.replace('<compiler ', '<compiler settotalmass="3" ')
     (tmp_path / 'given.xml').write_text(text, encoding='utf-8')
-    done = export(model, result, 'mjcf', tmp_path, mjcf=tmp_path / 'given.xml')
+    paths, _ = export(model, result, 'mjcf', tmp_path, mjcf=tmp_path / 'given.xml')
     q, dq, ddq = states(model.n)
     body = identified_arm(model, result)
-    got = mujoco_torque(done.paths[0], model.joint_names, q, dq, ddq)
+    got = mujoco_torque(paths[0], model.joint_names, q, dq, ddq)
     assert_equal(got, inverse_dynamics(body, q, dq, ddq) + body.damping * dq)
-    written = ElementTree.parse(done.paths[0]).getroot()
+    written = ElementTree.parse(paths[0]).getroot()
     assert written.find(".//geom[@name='skin']") is not None
     assert {each.get('name') for each in written.iter('mesh')} == {'shape'}
     assert written.find(".//body[@name='table']") is not None
@@ -167,9 +167,9 @@ def _in_other_frames(model: RobotModel) -> RobotModel:
 def test_pinocchio_moves_as_the_result(model: RobotModel, tmp_path: Path) -> None:
     pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
     result = found(model, 'coulomb_viscous')
-    done = export(model, result, 'pinocchio', tmp_path)
+    paths, _ = export(model, result, 'pinocchio', tmp_path)
     module: dict[str, object] = {}
-    exec(done.paths[0].read_text(encoding='ascii'), module)
+    exec(paths[0].read_text(encoding='ascii'), module)
     built = module['build_model']()
     data = built.createData()
     q, dq, ddq = states(model.n)
@@ -184,8 +184,8 @@ def test_pinocchio_moves_as_the_result(model: RobotModel, tmp_path: Path) -> Non
 def test_a_urdf_says_its_loss(model: RobotModel, tmp_path: Path) -> None:
     pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
     result = found(model)
-    done = export(model, result, 'urdf', tmp_path)
-    whole = pinocchio.buildModelFromXML(done.paths[0].read_text(encoding='utf-8'))
+    paths, said = export(model, result, 'urdf', tmp_path)
+    whole = pinocchio.buildModelFromXML(paths[0].read_text(encoding='utf-8'))
     locked = [k for k in range(1, whole.njoints) if whole.names[k] not in model.joint_names]
     built = pinocchio.buildReducedModel(whole, locked, pinocchio.neutral(whole))
     data = built.createData()
@@ -195,8 +195,8 @@ def test_a_urdf_says_its_loss(model: RobotModel, tmp_path: Path) -> None:
     loss = loss_of(model, result, rotor_inertia=False)
     assert loss.rotor_inertia > 1.0
     assert loss.friction > 1.0
-    assert f'by {loss.total:.2g} %' in done.statement
-    assert f'rotor inertia {loss.rotor_inertia:.2g} %' in done.statement
+    assert f'by {loss.total:.2g} %' in said
+    assert f'rotor inertia {loss.rotor_inertia:.2g} %' in said
 
 
 def test_a_loss_is_the_difference_of_torques_and_nothing_where_nothing_is_lost() -> None:
@@ -223,7 +223,7 @@ def test_usd_reads_the_result(model: RobotModel, tmp_path: Path) -> None:
         },
         delay=0.01,
     )
-    path = export(model, result, 'usd', tmp_path, servo=servo).paths[0]
+    (path,), _ = export(model, result, 'usd', tmp_path, servo=servo)
     stage = Usd.Stage.Open(str(path))
     body = identified_arm(model, result)
     assert UsdGeom.GetStageUpAxis(stage) == 'Z'
@@ -349,11 +349,11 @@ def test_sdformat_reads_the_result(tmp_path: Path) -> None:
     model = RobotModel.from_urdf(text.replace('"tool0"', '"wrist_3_joint"'))
     assert model.base_name == 'world'
     result = found(model)
-    done = export(model, result, 'sdf', tmp_path)
+    paths, said = export(model, result, 'sdf', tmp_path)
     (tmp_path / 'read.cpp').write_text(SDF_READER, encoding='ascii')
     program = tmp_path / 'read'
     subprocess.run(['g++', '-std=c++17', '-O0', tmp_path / 'read.cpp', '-o', program, *flags], check=True)
-    listed = subprocess.run([program, done.paths[0]], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run([program, paths[0]], capture_output=True, text=True, check=True).stdout
     rows = [line.split() for line in listed.splitlines()]
     assert [row[0] for row in rows] == list(model.joint_names)
     numbers = np.array([[float(x) for x in row[1:]] for row in rows])
@@ -379,13 +379,13 @@ def test_sdformat_reads_the_result(tmp_path: Path) -> None:
         inverse_dynamics(identified_arm(model, result), q, dq, ddq, rotor_inertia=False),
     )
     np.testing.assert_allclose(numbers[:, 34:], result.plain_friction[:, ::-1])
-    assert 'rotor inertia' in done.statement
+    assert 'rotor inertia' in said
 
 
 def test_names_of_an_sdf_are_unique_and_not_reserved(tmp_path: Path) -> None:
     source = arm('ur10e').source.replace('"base_link"', '"world"').replace('"forearm_link"', '"elbow_joint"')
     model = RobotModel.from_urdf(source.replace('"tool0"', '"__tool__"'))
-    root = ElementTree.parse(export(model, found(model), 'sdf', tmp_path).paths[0]).getroot().find('model')
+    root = ElementTree.parse(export(model, found(model), 'sdf', tmp_path)[0][0]).getroot().find('model')
     names = [each.get('name') for each in root if each.tag in ('link', 'joint', 'frame')]
     assert len(set(names)) == len(names)
     assert not {'world', '__tool__'} & set(names)
@@ -397,7 +397,7 @@ def test_names_of_an_sdf_are_unique_and_not_reserved(tmp_path: Path) -> None:
 
 def test_an_sdf_keeps_the_shapes_of_its_urdf(tmp_path: Path) -> None:
     model = arm('ur10e')
-    text = export(model, found(model), 'sdf', tmp_path).paths[0].read_text(encoding='utf-8')
+    text = export(model, found(model), 'sdf', tmp_path)[0][0].read_text(encoding='utf-8')
     urdf = ElementTree.fromstring(model.source)
     sdf = ElementTree.fromstring(text)
     for kind in ('visual', 'collision'):
@@ -411,7 +411,7 @@ def test_a_result_that_is_not_usable_is_exported_by_force_only(tmp_path: Path) -
     with pytest.raises(IdentificationError, match='not usable: joint elbow: reversed; --force exports it'):
         export(model, bad, 'urdf', tmp_path / 'out')
     assert not (tmp_path / 'out').exists()
-    assert export(model, bad, 'urdf', tmp_path / 'out', force=True).paths[0].is_file()
+    assert export(model, bad, 'urdf', tmp_path / 'out', force=True)[0][0].is_file()
 
 
 def test_the_cpp_header_alone_gives_the_torque(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def law(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         pytest.skip('needs g++')
     model = rail() if request.param == 'rail' else arm(request.param)
     result, folder = smooth(model), tmp_path_factory.mktemp('law')
-    package = export(model, result, 'ros2_control', folder).paths[0].parent
+    package = export(model, result, 'ros2_control', folder)[0][0].parent
     (package / 'main.cpp').write_text(PROGRAM.replace('NAME', package.name), encoding='ascii')
     flags = ['-std=c++17', '-O1', '-Wall', '-Wextra', '-Wpedantic', '-Werror']
     subprocess.run(['g++', *flags, 'main.cpp', '-o', 'law'], cwd=package, check=True)
@@ -186,7 +186,7 @@ def test_ripple_is_not_fed_back(tmp_path: Path) -> None:
     values[:, names] = 0.0
     other = replace(result, friction_values=values)
     one, two = (
-        export(model, each, 'ros2_control', tmp_path / name).paths[0] for name, each in (('a', result), ('b', other))
+        export(model, each, 'ros2_control', tmp_path / name)[0][0] for name, each in (('a', result), ('b', other))
     )
     assert one.read_text() == two.read_text()
 
@@ -194,14 +194,14 @@ def test_ripple_is_not_fed_back(tmp_path: Path) -> None:
 def test_a_package_has_its_names_and_limits_however_hostile(tmp_path: Path) -> None:
     model = arm('ur10e')
     hostile = replace(model, joint_names=('a"; evil(); "', *model.joint_names[1:]))
-    done = export(hostile, identified(hostile, 'stribeck'), 'ros2_control', tmp_path)
-    folder = done.paths[0].parent
-    assert sorted(path.name for path in done.paths) == sorted(path.name for path in folder.iterdir())
+    paths, _ = export(hostile, identified(hostile, 'stribeck'), 'ros2_control', tmp_path)
+    folder = paths[0].parent
+    assert sorted(path.name for path in paths) == sorted(path.name for path in folder.iterdir())
     text = (folder / 'description.hpp').read_text(encoding='ascii')
     assert '"a\\042; evil(); \\042", "shoulder_lift_joint"' in text
     law = (folder / 'torque_law.hpp').read_text(encoding='ascii')
     assert f'{{{", ".join(map(repr, model.limits.effort.tolist()))}}}' in law
-    assert not any(re.search('@[A-Z]+@', path.read_text(encoding='ascii')) for path in done.paths)
+    assert not any(re.search('@[A-Z]+@', path.read_text(encoding='ascii')) for path in paths)
     for name, kind in (('plugin', 'TorqueController'), ('solver', 'Solver')):
         assert ElementTree.parse(folder / f'{name}.xml').find('class').get('type') == f'ur10e_torque::{kind}'
     assert ElementTree.parse(folder / 'package.xml').findtext('name') == folder.name == 'ur10e_torque'
@@ -213,7 +213,7 @@ def test_a_package_builds_and_passes_its_tests_where_ros2_control_is(name: str, 
     if not any((prefix / 'share' / 'controller_interface').is_dir() for prefix in prefixes):
         pytest.skip('needs ros2_control')
     model = rail() if name == 'rail' else arm(name)
-    source, build = export(model, smooth(model), 'ros2_control', tmp_path).paths[0].parent, tmp_path / 'build'
+    source, build = export(model, smooth(model), 'ros2_control', tmp_path)[0][0].parent, tmp_path / 'build'
     tests = any((prefix / 'share' / 'ament_cmake_gtest').is_dir() for prefix in prefixes)
     flags = [f'-DBUILD_TESTING={"ON" if tests else "OFF"}', '-DCMAKE_CXX_FLAGS=-O0 -Werror']
     subprocess.run(['cmake', '-S', source, '-B', build, *flags], check=True)

@@ -15,7 +15,6 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -136,7 +135,7 @@ def test_a_fault_of_the_package_is_said_and_kept(monkeypatch, capsys):
         raise ZeroDivisionError('float\ndivision')
 
     report = importlib.import_module('robotid_ros.commands.report')
-    monkeypatch.setattr(report, 'COMMAND', replace(report.COMMAND, run=fails))
+    monkeypatch.setattr(report, 'run', fails)
     assert cli.main(['report', 'x', '--robot', 'ur10e']) == 70
     line = capsys.readouterr().err
     found = re.fullmatch(

@@ -32,9 +32,8 @@ from robotid_ros import jobs
 from robotid_ros.cli import main
 from robotid_ros.errors import DataError
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
-from robotid_ros.fleet.drift import Series, changes_of
 from robotid_ros.fleet.outcome import Entry, Outcome, entries_of
-from robotid_ros.fleet.page import fleet_report
+from robotid_ros.fleet.page import Series, changes_of, fleet_report
 from robotid_ros.jobs import each, engine
 from robotid_ros.model import RobotModel
 from robotid_ros.report.content import Figure
@@ -135,7 +134,7 @@ def test_a_page_says_what_it_cannot_show() -> None:
     assert report.verdict.headline == 'No usable result from the last recording of 1 of 1 arms'
     assert report.verdict.reasons[0] == 'To look at: anna.'
     assert report.summary.startswith('1 recording of 1 arm, ')
-    assert not any(isinstance(item, Figure) for section in report.sections for item in section.items)
+    assert not any(isinstance(item, Figure) for _, items in report.sections for item in items)
     model = RobotModel.from_urdf(TWO_LINKS, joints=('shoulder', 'elbow'))
     good = [
         Outcome(entry=replace(entry, arm=arm, time=BEGIN + MONTH * month), result=identified(model, 'coulomb_viscous'))

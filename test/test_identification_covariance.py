@@ -18,7 +18,7 @@ from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio
 from scipy import signal, stats
 
 from robotid_ros.dynamics import base_parameters
-from robotid_ros.dynamics.standard_regressor import standard_parameters
+from robotid_ros.dynamics.recursion import standard_parameters
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.identification.information import Rows

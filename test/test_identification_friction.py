@@ -10,6 +10,7 @@
 """Friction models against finite differences, closed forms and thermodynamics."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robotid_ros.errors import IdentificationError
-from robotid_ros.friction import FRICTION_MODELS, FRICTION_OPTIONS, Functions, friction_model, initial_guess
+from robotid_ros.friction import FRICTION_MODELS, FRICTION_OPTIONS, friction_model, initial_guess
 
 OPTIONS = ('', '+asymmetric', '+load', '+offset', '+asymmetric+load+offset')
 NAMES = [name + option for name in FRICTION_MODELS for option in OPTIONS]
@@ -107,12 +108,12 @@ def test_a_friction_that_would_drive_is_recognised() -> None:
 def test_an_expression_for_code_is_the_same_torque(name: str) -> None:
     """The equations evaluated number by number, with the functions of the math module."""
     rng = np.random.default_rng(4)
-    functions = Functions(
+    functions = SimpleNamespace(
         tanh=math.tanh,
         exp=math.exp,
         abs=abs,
         sign=lambda x: math.copysign(1.0, x) if x else 0.0,
-        atan=math.atan,
+        arctan=math.atan,
         sin=math.sin,
         cos=math.cos,
     )

@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from robotid_ros.commands.identify import COMMAND
+from robotid_ros.commands import identify
 from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.pose_tour import PoseTourConfig
 from robotid_ros.execution.run import RunConfig
@@ -233,7 +233,7 @@ WITHOUT = {
 
 def test_whatever_the_command_can_choose_a_parameter_and_a_launch_argument_can_choose_too() -> None:
     parser = argparse.ArgumentParser()
-    COMMAND.add_arguments(parser)
+    identify.add_arguments(parser)
     options = {action.dest for action in parser._actions} - {'help'}
     assert ELSEWHERE.keys() | WITHOUT.keys() <= options
     asked = options - ELSEWHERE.keys() - WITHOUT.keys()

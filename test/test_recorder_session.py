@@ -425,7 +425,7 @@ def kept(folder):
     bag = Bag.open(folder)
     found = [chunk for _, chunk in bag.messages(['/joint_states'])]
     messages = [message for chunk in found for message in chunk.messages()]
-    return JointStateDecoder(joints=JOINTS).decode(messages).position[:, 0].tolist(), bag
+    return JointStateDecoder(joints=JOINTS).decode(messages)['position'][:, 0].tolist(), bag
 
 
 @settings(deadline=None, max_examples=60)

@@ -26,9 +26,8 @@ from robotid_ros.identification.judge import Alternative, Decision
 from robotid_ros.identification.verdict import JointVerdict
 from robotid_ros.model import RobotModel
 from robotid_ros.report import Report, Table
-from robotid_ros.report.content import Item, integer, number, percent, unit
+from robotid_ros.report.content import Chart, Item, Trace, envelope, integer, number, percent, spread, unit
 from robotid_ros.report.identification import identification_report, ripple_figure
-from robotid_ros.report.plot import Chart, Trace, envelope, spread
 from robotid_ros.report.subject import predicted_run
 from robotid_ros.report.verdict import velocity_share
 
@@ -114,8 +113,8 @@ def _report(identified: Identified, **changes: object) -> Report:
 def _words(report: Report) -> str:
     """Return all paragraphs and tables."""
     found = []
-    for section in report.sections:
-        for item in section.items:
+    for _, items in report.sections:
+        for item in items:
             if isinstance(item, Table):
                 found += [item.caption, item.reading, *(cell for row in item.rows for cell in row)]
             elif isinstance(item, str):
@@ -153,13 +152,13 @@ def test_much_worse_validation_and_bad_excitation_get_amber(identified: Identifi
 
 
 def _items(report: Report, title: str) -> tuple[Item, ...]:
-    (found,) = (section.items for section in report.sections if section.title == title)
+    (found,) = (items for name, items in report.sections if name == title)
     return found
 
 
 def test_the_first_table_says_what_the_model_is_good_for(identified: Identified) -> None:
     *_, result = identified
-    (table,) = _report(identified).sections[0].items
+    (table,) = _report(identified).sections[0][1]
     assert isinstance(table, Table)
     assert [row[0] for row in table.rows] == [use.name for use in result.good_for]
     assert all(
@@ -180,7 +179,7 @@ def test_an_error_that_is_all_noise_is_green(identified: Identified) -> None:
     )
     table = next(item for item in _items(report, 'Torque') if isinstance(item, Table))
     assert table.levels == ('good', 'good', 'good', 'good', 'good', 'bad', None)
-    assert [column.name for column in table.columns][-2:] == ['Noise', 'Unit']
+    assert [name for name, _, _ in table.columns][-2:] == ['Noise', 'Unit']
     assert {len(row) for row in table.rows} == {len(table.columns)}
     assert any(
         model.joint_names[5] in reason and model.joint_names[4] not in reason for reason in report.verdict.reasons[1:]
@@ -257,7 +256,7 @@ def test_before_and_after_stand_in_the_table(identified: Identified) -> None:
     model, _, validation, result = identified
     described = nearer_description(model, validation)
     table = next(item for item in _items(_report(identified), 'Torque') if isinstance(item, Table))
-    assert [(column.name, column.unit) for column in table.columns[1:5]] == [
+    assert [(name, below) for name, below, _ in table.columns[1:5]] == [
         ('Match', 'before'),
         ('Match', 'after'),
         ('RMSE', 'before'),
@@ -412,7 +411,7 @@ def test_provenance_is_told_without_what_is_empty(identified: Identified) -> Non
     tried = (Alternative(name='8 Hz', error=np.full(6, 2.0)), Alternative(name='12 Hz', error=np.full(6, 1.5)))
     decisions = (Decision(subject='cutoff', chosen='12 Hz', alternatives=tried),)
     report = _report(identified, provenance=provenance, decisions=decisions)
-    chosen, files, command, rest = (item for item in report.sections[-1].items if isinstance(item, Table))
+    chosen, files, command, rest = (item for item in report.sections[-1][1] if isinstance(item, Table))
     assert chosen.rows == (('cutoff', '12 Hz', '12 Hz 1.50; 8 Hz 2.00'),)
     assert files.rows == (
         ('arm.urdf', 'robot description', '', 'cd34'),

@@ -27,7 +27,13 @@ trimesh = pytest.importorskip('trimesh', reason='the plot extra is not installed
 pytest.importorskip('plotly', reason='the plot extra is not installed')
 
 from robotid_ros.report.content import Report  # noqa: E402
-from robotid_ros.report.design import arm_bodies, design_page, design_report, motion_of, write_design_page  # noqa: E402
+from robotid_ros.report.design import (  # noqa: E402
+    DrawnMotion,
+    arm_bodies,
+    design_page,
+    design_report,
+    write_design_page,
+)
 
 MOMENTS = (0.0, 2.0, 7.0)
 
@@ -64,7 +70,7 @@ def arm() -> RobotModel:
 
 
 def _report(arm: RobotModel, design: ExcitationDesign) -> Report:
-    return design_report(arm, design, motion_of(arm, design), *arm_bodies(arm))
+    return design_report(DrawnMotion(arm, design))
 
 
 def test_a_calm_motion_is_green(arm: RobotModel) -> None:
@@ -106,8 +112,8 @@ def test_the_closest_approach_is_that_of_a_cosine(arm: RobotModel) -> None:
     position = moving.position(np.linspace(0.0, 10.0, 2001))[:, 1]
     velocity = np.gradient(position, 0.005)
     report = _report(arm, replace(design, trajectory=moving))
-    table = report.sections[0].items[0]
-    cells = dict(zip([column.name for column in table.columns], table.rows[1], strict=True))
+    table = report.sections[0][1][0]
+    cells = dict(zip([name for name, _, _ in table.columns], table.rows[1], strict=True))
     share = 100.0 * np.abs(velocity).max() / design.limits.velocity[1]
     assert cells['Velocity'].startswith(f'{share:.1f} %')
     assert float(cells['Velocity'].split(' at ')[1].split()[0]) % 5.0 == pytest.approx(
@@ -146,17 +152,17 @@ def test_meshes_are_found_beside_the_urdf_and_capsules_stand_for_the_others(tmp_
     path.write_text(urdf)
     model = RobotModel.from_urdf(path, tip='tool')
     bodies, notes = arm_bodies(model, path.parent)
-    found = {body.name: body for body in bodies}
-    np.testing.assert_allclose(np.ptp(found['l1'].vertices, axis=0), [0.2, 0.1, 0.3], atol=1e-9)  # turned about z
-    np.testing.assert_allclose(found['l1'].vertices.mean(axis=0), [0.0, 0.0, 1.0], atol=1e-9)
-    assert 500 < len(found['l2'].faces) <= 3000 < len(dense.faces)
-    radius = np.linalg.norm(found['l2'].vertices - [0.0, 0.0, 1.0], axis=1)
+    found = {name: vertices for name, _, vertices, _ in bodies}
+    np.testing.assert_allclose(np.ptp(found['l1'], axis=0), [0.2, 0.1, 0.3], atol=1e-9)  # turned about z
+    np.testing.assert_allclose(found['l1'].mean(axis=0), [0.0, 0.0, 1.0], atol=1e-9)
+    assert 500 < next(len(faces) for name, _, _, faces in bodies if name == 'l2') <= 3000 < len(dense.faces)
+    radius = np.linalg.norm(found['l2'] - [0.0, 0.0, 1.0], axis=1)
     assert 0.18 < radius.min() <= radius.max() < 0.21
     assert any('absent.dae was not found' in note for note in notes)
     capsule = found['l3']
-    assert capsule.vertices[:, 0].max() > 0.3
-    assert np.abs(capsule.vertices[:, 1]).max() == pytest.approx(0.05 * 1.8, rel=0.05)  # of an arm of 1.8 m
-    assert {body.link for body in bodies} >= {0, 1, 2}
+    assert capsule[:, 0].max() > 0.3
+    assert np.abs(capsule[:, 1]).max() == pytest.approx(0.05 * 1.8, rel=0.05)  # of an arm of 1.8 m
+    assert {link for _, link, _, _ in bodies} >= {0, 1, 2}
 
 
 @pytest.fixture(scope='module')
@@ -186,9 +192,9 @@ def test_the_browser_moves_the_arm_as_its_kinematics_say(
         time = design.trajectory.period * frame / int(browser.evaluate('Number(document.getElementById("time").max)'))
         assert time == pytest.approx(moment, abs=0.05)
         poses = link_transforms(arm, design.trajectory.position(np.array([time])))[0]
-        for k, body in enumerate(bodies):
-            pose = np.eye(4) if body.link < 0 else poses[body.link]
-            expected = body.vertices[0] @ pose[:3, :3].T + pose[:3, 3]
+        for k, (_, link, vertices, _) in enumerate(bodies):
+            pose = np.eye(4) if link < 0 else poses[link]
+            expected = vertices[0] @ pose[:3, :3].T + pose[:3, 3]
             shown = browser.evaluate(f"'xyz'.split('').map(c => document.getElementById('scene').data[{k}][c][0])")
             np.testing.assert_allclose(shown, expected, atol=1e-5)
         tool = browser.evaluate(

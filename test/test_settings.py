@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import robotid_ros
 from robotid_ros.cli import main
-from robotid_ros.commands.command import add_settings, number, settings_from
+from robotid_ros.commands.options import add_settings, number, settings_from
 from robotid_ros.errors import DataError, ExcitationError, IdentificationError
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.identification import IdentificationConfig

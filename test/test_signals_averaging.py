@@ -177,7 +177,7 @@ def test_memory_does_not_grow_with_the_periods():
     sizes = []
     for k in range(40):
         accumulator.add(time + k * PERIOD, signals(time))
-        held = sum(period.values.nbytes for period in accumulator._held)
+        held = sum(values.nbytes for _, values, _ in accumulator._held)
         sizes.append(held + accumulator._open.nbytes + accumulator._mean.nbytes + accumulator._recent.nbytes)
     assert max(sizes[6:]) <= max(sizes[:6])
 

@@ -35,7 +35,7 @@ def test_a_motion_that_repeats_is_found_with_its_period(seed):
     assert repetition(time, position, period) is not None
     found = own_repetition(time, position)
     assert found is not None
-    assert found.period == pytest.approx(period, rel=1e-4)
+    assert found[0] == pytest.approx(period, rel=1e-4)
     assert repetition(time, position, 0.73 * period) is None
 
 

@@ -26,9 +26,9 @@ def run(stamps, values=None, arrival=None, chunk=50):
     usable, displaced = [], []
     for k in range(0, len(stamps), chunk):
         part = slice(k, k + chunk)
-        found = screen.screen(stamps[part], values[part], None if arrival is None else arrival[part])
-        usable.append(found.usable)
-        displaced.append(found.displaced)
+        good, off, _ = screen.screen(stamps[part], values[part], None if arrival is None else arrival[part])
+        usable.append(good)
+        displaced.append(off)
     screen.finish()
     return screen, np.concatenate(usable), np.concatenate(displaced)
 
@@ -43,7 +43,7 @@ def test_a_clean_stream_has_no_faults(chunk):
     counts = screen.counts
     assert usable.all()
     assert not displaced.any()
-    assert (counts.samples, counts.gaps, counts.repeated, counts.backward, counts.clock_jumps) == (600, 0, 0, 0, 0)
+    assert counts == {**dict.fromkeys(counts, 0), 'samples': 600}
     assert screen.step == pytest.approx(1e-3)
 
 
@@ -66,15 +66,15 @@ def test_every_fault_is_counted_exactly_wherever_chunks_are_cut(chunk, random):
     keep[places[8] : places[8] + 4] = False  # lost
     screen, usable, _ = run(np.array(stamps)[keep], values[keep], chunk=chunk)
     counts = screen.counts
-    assert counts.not_a_number == 2
+    assert counts['not_a_number'] == 2
     assert screen.bad_channels == {'torque/a': 2}
-    assert counts.unstamped == 2
-    assert counts.repeated == 2
-    assert counts.backward == 2
+    assert counts['unstamped'] == 2
+    assert counts['repeated'] == 2
+    assert counts['backward'] == 2
     # A stamp that is missing, repeated or backward leaves a hole of one sample in its place.
-    assert counts.gaps == 7
-    assert counts.missing == 6 + 4
-    assert counts.longest_gap == pytest.approx(5e-3)
+    assert counts['gaps'] == 7
+    assert counts['missing'] == 6 + 4
+    assert counts['longest_gap'] == pytest.approx(5e-3)
     assert usable.sum() == 900 - 4 - 8
 
 
@@ -82,10 +82,10 @@ def test_a_forward_jump_against_the_clock_of_arrival_is_a_jump_and_not_a_gap():
     stamps, arrival = regular(), regular() + 2 * MS
     stamps[250:400] += 3600 * 1000 * MS  # and back again
     screen, usable, displaced = run(stamps, arrival=arrival)
-    assert screen.counts.clock_jumps == 2
-    assert screen.counts.gaps == 0
+    assert screen.counts['clock_jumps'] == 2
+    assert screen.counts['gaps'] == 0
     assert np.flatnonzero(displaced).tolist() == list(range(250, 400))
-    assert screen.counts.displaced == 150
+    assert screen.counts['displaced'] == 150
     assert usable.all()
     assert screen.displacement == 0.0
 
@@ -98,7 +98,7 @@ def test_a_clock_set_back_right_is_right_however_late_its_samples_come(late, chu
     for k in late:  # a stall of 0.3 s just there, then all at once
         arrival[k : k + 100] = np.maximum(arrival[k : k + 100], arrival[k] + 300 * MS)
     screen, usable, displaced = run(stamps, arrival=arrival, chunk=chunk)
-    assert screen.counts.clock_jumps == 2
+    assert screen.counts['clock_jumps'] == 2
     assert np.flatnonzero(displaced).tolist() == list(range(250, 400))
     assert usable.all()
 
@@ -110,7 +110,7 @@ def test_a_clock_set_back_right_is_right_even_if_samples_are_missing_there(place
     keep = np.ones(900, dtype=bool)
     keep[place : place + 100] = False
     screen, _, displaced = run(stamps[keep], arrival=arrival[keep])
-    assert screen.counts.clock_jumps == 2
+    assert screen.counts['clock_jumps'] == 2
     assert np.flatnonzero(displaced).tolist() == list(range(250, 300 if place == 250 else 400))
 
 
@@ -119,8 +119,8 @@ def test_a_backward_jump_of_the_clock_is_found(with_arrival):
     stamps, arrival = regular(), regular()
     stamps[300:] -= 10_000 * MS
     screen, usable, displaced = run(stamps, arrival=arrival if with_arrival else None)
-    assert screen.counts.clock_jumps == 1
-    assert screen.counts.backward == 0
+    assert screen.counts['clock_jumps'] == 1
+    assert screen.counts['backward'] == 0
     assert np.flatnonzero(displaced).tolist() == list(range(300, 600))
     assert usable.all()
 
@@ -130,7 +130,7 @@ def test_lost_messages_are_a_gap_and_not_a_jump():
     keep[200:500] = False
     stamps = regular()[keep]
     screen, _, displaced = run(stamps, arrival=stamps + MS)
-    assert (screen.counts.gaps, screen.counts.missing, screen.counts.clock_jumps) == (1, 300, 0)
+    assert (screen.counts['gaps'], screen.counts['missing'], screen.counts['clock_jumps']) == (1, 300, 0)
     assert not displaced.any()
 
 
@@ -140,8 +140,8 @@ def test_late_arrival_is_no_fault():
     keep = np.ones(2000, dtype=bool)
     keep[700:1000] = False  # and an overflow
     screen, _, displaced = run(stamps[keep], arrival=arrival[keep])
-    assert screen.counts.clock_jumps == 0
-    assert (screen.counts.gaps, screen.counts.missing) == (1, 300)
+    assert screen.counts['clock_jumps'] == 0
+    assert (screen.counts['gaps'], screen.counts['missing']) == (1, 300)
     assert not displaced.any()
 
 
@@ -149,14 +149,14 @@ def test_irregular_sampling_is_no_gap():
     rng = np.random.default_rng(1)
     stamps = regular() + rng.integers(-200_000, 200_000, 600)
     screen, usable, _ = run(stamps)
-    assert screen.counts.gaps == 0
+    assert screen.counts['gaps'] == 0
     assert usable.all()
 
 
 def test_simulated_time_at_half_speed_is_no_jump():
     stamps = regular(5000)
     screen, _, displaced = run(stamps, arrival=START + 2 * MS * np.arange(5000, dtype=np.int64))
-    assert screen.counts.clock_jumps == 0
+    assert screen.counts['clock_jumps'] == 0
     assert not displaced.any()
 
 
@@ -167,7 +167,7 @@ def test_a_single_stamp_far_off_costs_one_sample(with_arrival, off, chunk):
     stamps, arrival = regular(), regular()
     stamps[230] += int(off * 1e9)
     screen, usable, displaced = run(stamps, arrival=arrival if with_arrival else None, chunk=chunk)
-    assert (screen.counts.stray, screen.counts.clock_jumps, screen.counts.displaced) == (1, 0, 0)
+    assert (screen.counts['stray'], screen.counts['clock_jumps'], screen.counts['displaced']) == (1, 0, 0)
     assert np.flatnonzero(~usable).tolist() == [230]
     assert not displaced.any()
 
@@ -176,7 +176,7 @@ def test_a_single_stamp_far_back_at_the_end_of_a_chunk_costs_one_sample_too():
     stamps = regular()
     stamps[99] -= 7_000 * MS  # the last of its chunk: looks like a jump until the next chunk comes
     screen, usable, displaced = run(stamps, chunk=100)
-    assert (screen.counts.stray, screen.counts.clock_jumps) == (0, 2)
+    assert (screen.counts['stray'], screen.counts['clock_jumps']) == (0, 2)
     assert np.flatnonzero(displaced | ~usable).tolist() == [99]
 
 

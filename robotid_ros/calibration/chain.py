@@ -248,14 +248,8 @@ def chain_of(robot: RobotModel | DHTable) -> KinematicChain:
 _HARMONICS = (('eccentricity', 1, ''), ('second_harmonic', 2, '2'))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JointTerm:
-    """One basis function of one joint's offset: its name, joint, unit, and column among all basis functions."""
-
-    name: str
-    joint: int
-    column: int
-    unit: str = 'rad'
+JointTerm: TypeAlias = tuple[str, int, int, str]
+"""One basis function of one joint's offset: its name, joint, column among all basis functions, and unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,15 +265,16 @@ class JointTerms:
         """Return the basis functions at N poses, shape (N, T)."""
         chain_q = q @ self.chain.coupling.T
         columns = [wave(order * chain_q) for _, order, _ in _HARMONICS for wave in (np.sin, np.cos)]
-        if any(term.column >= 4 * self.chain.n for term in self.terms):
+        chosen = [column for _, _, column, _ in self.terms]
+        if max(chosen, default=0) >= 4 * self.chain.n:
             columns.append(self._levers(q) if self.model is None else self._torque(self.model, q))
-        return np.hstack(columns)[:, [term.column for term in self.terms]]
+        return np.hstack(columns)[:, chosen]
 
     def offsets(self, basis: Array, coefficients: Array) -> Array:
         """Return what the terms add to the chain coordinates, shape (N, n), from their basis (N, T)."""
         shift = np.zeros((len(basis), self.chain.n))
-        for k, term in enumerate(self.terms):
-            shift[:, term.joint] += coefficients[k] * basis[:, k]
+        for k, (_, joint, _, _) in enumerate(self.terms):
+            shift[:, joint] += coefficients[k] * basis[:, k]
         return shift
 
     def selected(self, index: Sequence[int]) -> 'JointTerms':
@@ -322,13 +317,12 @@ def joint_terms(
         for kind, order, mark in _HARMONICS:
             if kind in kinds:
                 waves = enumerate(('sine', 'cosine'), 2 * (order - 1))
-                groups.append([JointTerm(name=f'{name}.{wave}{mark}', joint=i, column=k * n + i) for k, wave in waves])
+                groups.append([(f'{name}.{wave}{mark}', i, k * n + i, 'rad') for k, wave in waves])
         if heavy and massive:
-            groups.append([JointTerm(name=f'{name}.compliance', joint=i, column=4 * n + i, unit='rad/(N*m)')])
+            groups.append([(f'{name}.compliance', i, 4 * n + i, 'rad/(N*m)')])
         elif heavy:
             for j, carrier in list(enumerate((*chain.joint_names, 'tip')))[i + 1 :]:
-                column = 4 * n + i * (n + 1) + j
-                groups.append([JointTerm(name=f'{name}.compliance[{carrier}]', joint=i, column=column, unit='rad/m')])
+                groups.append([(f'{name}.compliance[{carrier}]', i, 4 * n + i * (n + 1) + j, 'rad/m')])
     terms = tuple(term for group in groups for term in group)
     numbers = iter(range(len(terms)))
     together = tuple(tuple(next(numbers) for _ in group) for group in groups)

@@ -10,7 +10,7 @@
 """Measurement poses that show the parameters best, out of the workspace of an arm."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,16 +23,6 @@ from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 
 _SWEEPS = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
-    """Sampled tip positions and their extent."""
-
-    positions: Array = field(repr=False)  # shape (N, 3): in the base frame [m]
-    lower: Array  # shape (3,): extent along x, y, z [m]
-    upper: Array
-    reach: float  # largest distance from the base frame's origin [m]
 
 
 def random_configurations(robot: RobotModel | DHTable, count: int, rng: np.random.Generator) -> Array:
@@ -55,7 +45,7 @@ def random_configurations(robot: RobotModel | DHTable, count: int, rng: np.rando
 
 def sample_workspace(
     robot: RobotModel | DHTable, samples: int = 100_000, *, rng: np.random.Generator | None = None
-) -> Workspace:
+) -> Array:
     """Return the positions of the tip for joint coordinates drawn uniformly inside the limits.
 
     Joints without limits turn from -pi to pi.
@@ -64,7 +54,13 @@ def sample_workspace(
     ----------
     robot : RobotModel or DHTable
     samples : int
+        N
     rng : numpy.random.Generator, optional
+
+    Returns
+    -------
+    ndarray, shape (N, 3)
+        In the base frame [m].
 
     Raises
     ------
@@ -78,12 +74,7 @@ def sample_workspace(
     for first in range(0, samples, 10_000):
         part = slice(first, first + 10_000)
         positions[part] = chain.evaluate(chain.nominal, q[part]).position
-    return Workspace(
-        positions=positions,
-        lower=positions.min(axis=0),
-        upper=positions.max(axis=0),
-        reach=float(np.linalg.norm(positions, axis=1).max()),
-    )
+    return positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

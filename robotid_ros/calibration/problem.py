@@ -134,7 +134,7 @@ class Problem:
         result = [f'{labelled("frame", name)}.{axis}' for name in self.set_names for axis in MOTIONS]
         result += [f'{labelled("tool", name)}.{axis}' for name in self.point_names for axis in MOTIONS]
         result += self.chain.names
-        result += [term.name for term in self.terms.terms]
+        result += [name for name, *_ in self.terms.terms]
         return tuple(result)
 
     @property
@@ -143,7 +143,7 @@ class Problem:
         pose = ('m',) * 3 + ('rad',) * 3
         result = pose * (len(self.set_names) + len(self.point_names))
         result += tuple('rad' if rotates else 'm' for rotates in self.chain.rotates)
-        return result + tuple(term.unit for term in self.terms.terms)
+        return result + tuple(unit for *_, unit in self.terms.terms)
 
     def subset(self, rows: BoolArray | IntArray) -> 'Problem':
         """Return the problem of some measurements, with the same parameters."""
@@ -197,7 +197,7 @@ class Problem:
 
         columns, count = self.chain.jacobian(pose, predicted)[:, : self.width], len(self.chain.names)
         jacobian[:, :, geometry_block] = columns[:, :, :count]
-        of_terms = columns[:, :, [count + term.joint for term in self.terms.terms]]
+        of_terms = columns[:, :, [count + joint for _, joint, _, _ in self.terms.terms]]
         jacobian[:, :, term_block] = self.basis[:, None, :] * of_terms
         if self.width == 6 and self.rotation is not None:
             rotation = pose.rotation @ tools[:, :3, :3]

@@ -7,13 +7,18 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The sub-commands of ``robotid``: a table, and one file each, imported when the command is called."""
+"""The sub-commands of ``robotid``: a table, and one file each, imported when the command is called.
+
+Of a command's file, the first paragraph of its docstring is for readers, the second one is that of its help.
+``add_arguments(parser)`` adds its options, ``run(options)`` does the work and returns the exit code; it raises a
+:class:`RobotIdError` for bad input.
+"""
 
 from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # its imports would take a third of `robotid --help`
-    from robotid_ros.commands.command import Command
+    from typing import Any
 
 __all__ = ['COMMANDS', 'load_command']
 
@@ -40,7 +45,6 @@ COMMANDS = {
 """A line for each command, in the order a user meets them; its module is named like it."""
 
 
-def load_command(name: str) -> 'Command':
-    """Return a command of the table; this imports all that it needs."""
-    command: Command = import_module(f'robotid_ros.commands.{name.replace("-", "_")}').COMMAND
-    return command
+def load_command(name: str) -> 'Any':
+    """Return the module of a command of the table; this imports all that it needs."""
+    return import_module(f'robotid_ros.commands.{name.replace("-", "_")}')

@@ -7,7 +7,11 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid calibrate``: the geometry of an arm from measured points."""
+"""``robotid calibrate``: the geometry of an arm from measured points.
+
+Estimate the kinematic errors of an arm from positions or poses measured at its tool, and write the corrected table or
+URDF with the accuracy before and after.
+"""
 
 import argparse
 from pathlib import Path
@@ -28,8 +32,7 @@ from robotid_ros.calibration import (
 )
 from robotid_ros.calibration.points import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
 from robotid_ros.calibration.result import write_result
-from robotid_ros.commands.command import Command, add_settings, settings_from
-from robotid_ros.commands.options import load_config
+from robotid_ros.commands.options import add_settings, load_config, settings_from
 from robotid_ros.commands.terminal import progress_bar, report_table, save_yaml, say_written
 from robotid_ros.errors import CalibrationError
 from robotid_ros.excitation import ExcitationConfig
@@ -50,7 +53,8 @@ _DRAWN = 20_000
 """Poses drawn for that many of them that are clear."""
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     add = parser.add_argument
     add(
         'points',
@@ -92,7 +96,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--no-report', action='store_true', help='write no report')
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     config = settings_from(options, CalibrationConfig)
     if options.example:
         return _write_example(options, config)
@@ -109,14 +114,16 @@ def _run(options: argparse.Namespace) -> int:
     folder = output_folder(options.out)
     report = not options.no_report and can_draw()
     if options.workspace is not None:
-        workspace = sample_workspace(robot, options.workspace, rng=np.random.default_rng(config.seed))
-        lower, upper = workspace.lower.tolist(), workspace.upper.tolist()
-        content = {'samples': len(workspace.positions), 'lower': lower, 'upper': upper, 'reach': workspace.reach}
-        save_yaml(folder / 'workspace.yaml', content)
+        positions = sample_workspace(robot, options.workspace, rng=np.random.default_rng(config.seed))
+        lower, upper = positions.min(axis=0).tolist(), positions.max(axis=0).tolist()
+        reach = float(np.linalg.norm(positions, axis=1).max())
+        save_yaml(
+            folder / 'workspace.yaml', {'samples': len(positions), 'lower': lower, 'upper': upper, 'reach': reach}
+        )
         if report:
-            write_report(workspace_report(workspace), folder / 'workspace.html')
+            write_report(workspace_report(positions), folder / 'workspace.html')
         extent = (f'{axis} {low:.3f} to {high:.3f} m' for axis, low, high in zip('xyz', lower, upper, strict=True))
-        print(f'workspace: {", ".join(extent)}; reach {workspace.reach:.3f} m')
+        print(f'workspace: {", ".join(extent)}; reach {reach:.3f} m')
     if options.select_poses is not None:
         candidates: Array | int = _CANDIDATES
         if arm is not None and isinstance(robot, RobotModel):
@@ -196,7 +203,7 @@ def _summary(result: CalibrationResult) -> str:
         lines.append(f'left at nominal: {", ".join(fixed)} (why: result.yaml, under fixed)')
     if result.terms.terms:
         lines.append(
-            f'joint terms that lower the cross-validated error: {", ".join(term.name for term in result.terms.terms)}'
+            f'joint terms that lower the cross-validated error: {", ".join(name for name, *_ in result.terms.terms)}'
         )
     if result.outliers:
         lines.append(f'outliers: measurements {listed([str(k + 1) for k, _, _ in result.outliers], 20)}')
@@ -218,11 +225,3 @@ def _write_example(options: argparse.Namespace, config: CalibrationConfig) -> in
         write_points(path, arm.measure(arm.configurations(count, rng), rng))
     say_written(*paths)
     return 0
-
-
-COMMAND = Command(
-    description='Estimate the kinematic errors of an arm from positions or poses measured at its tool, and write the '
-    'corrected table or URDF with the accuracy before and after.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

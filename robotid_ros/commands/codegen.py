@@ -7,11 +7,14 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid codegen``: source code of an arm's inverse dynamics."""
+"""``robotid codegen``: source code of an arm's inverse dynamics.
+
+Write the smallest inverse dynamics, regressor, gravity and friction of an arm as C99, C++ or Python source, with the
+parameters of its description or of an identification.
+"""
 
 import argparse
 
-from robotid_ros.commands.command import Command
 from robotid_ros.commands.options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.terminal import progress_bar, say_written
 from robotid_ros.export.identified import described_model, identified_model, require_usable
@@ -20,7 +23,8 @@ from robotid_ros.files import output_folder
 from robotid_ros.identification import IdentificationResult
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     add_robot_arguments(parser)
     parser.add_argument('--result', metavar='YAML', help='result.yaml: write the identified parameters into the code')
     parser.add_argument('--language', choices=LANGUAGES, default='c', help='default: c (C99); cpp: one header (C++11)')
@@ -39,7 +43,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--out', default='.', metavar='DIR', help='default: this folder')
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     model = load_robot(options, load_config(options))
     result = None if options.result is None else IdentificationResult.load(options.result)
     if result is not None:
@@ -56,11 +61,3 @@ def _run(options: argparse.Namespace) -> int:
     print(f'inverse dynamics in {multiplications} multiplications and {additions} additions; parameters {note}')
     say_written(*written)
     return 0
-
-
-COMMAND = Command(
-    description='Write the smallest inverse dynamics, regressor, gravity and friction of an arm as C99, C++ or '
-    'Python source, with the parameters of its description or of an identification.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

@@ -7,7 +7,11 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid contact``: the external torques that are a contact, from recordings without one."""
+"""``robotid contact``: the external torques that are a contact, from recordings without one.
+
+Find the external torque of each joint beyond which it is a contact, with a stated rate of false alarms, from
+recordings without contact; write it for the identification node and as a C++ header.
+"""
 
 import argparse
 from pathlib import Path
@@ -16,7 +20,6 @@ import numpy as np
 import yaml
 
 from robotid_ros.arrays import Array
-from robotid_ros.commands.command import Command
 from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
 from robotid_ros.commands.sources import Source, expanded, source_of
 from robotid_ros.commands.terminal import joint_table, say_written
@@ -31,7 +34,8 @@ from robotid_ros.identification.contact import contact_levels, monitored, smalle
 _POSES = 100  # of a recording, in which pushes are looked at
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument('result', metavar='RESULT', help='result.yaml of "robotid identify", its folder, or a card')
     parser.add_argument(
         '--with', dest='free', nargs='+', required=True, metavar='RECORDING', help='recordings without contact, raw'
@@ -44,7 +48,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_processing_arguments(parser)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     if not options.filter > 0.0:
         raise DataError(f'--filter: expected a positive number of Hz, got {options.filter:g}')
     result = IdentificationResult.load(options.result)
@@ -108,11 +113,3 @@ def _alarms(external: Array, levels: Array) -> int:
             count += begins
             on = begins or (on and size > 0.5)
     return count
-
-
-COMMAND = Command(
-    description='Find the external torque of each joint beyond which it is a contact, with a stated rate of false '
-    'alarms, from recordings without contact; write it for the identification node and as a C++ header.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

@@ -7,14 +7,18 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid demo``: the whole loop over real ROS 2 with a simulated arm."""
+"""``robotid demo``: the whole loop over real ROS 2 with a simulated arm.
+
+Start the simulated arm and the three nodes, design and run an excitation, identify the arm, validate the model on a
+second trajectory, and compare it with the truth.
+"""
 
 import argparse
 import sys
 import time
 from pathlib import Path
 
-from robotid_ros.commands.command import Command, number
+from robotid_ros.commands.options import number
 from robotid_ros.commands.terminal import joint_table, progress_bar, say_written, text_table
 from robotid_ros.demo.run import WELL_EXCITED, DemoSettings, ParameterComparison, configuration_text, run_demo
 from robotid_ros.files import output_folder, write_text
@@ -22,7 +26,8 @@ from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file, packaged_folder
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument('--robot', default='ur10e', metavar='NAME', help='packaged arm, or a URDF (default: ur10e)')
     parser.add_argument(
         '--config', metavar='YAML', help="robot configuration; by default the packaged arm's, or one made from the URDF"
@@ -34,7 +39,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--headless', action='store_true', help='plain lines instead of a progress bar')
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     robot, made = arm_file(options.robot), ''
     config = robot.with_suffix('.yaml') if options.config is None else Path(options.config)
     if options.config is not None:
@@ -93,11 +99,3 @@ def parameter_table(comparison: ParameterComparison) -> str:
         f'{(excited & agreeing).sum()} of the {excited.sum()} parameters found to better than {WELL_EXCITED:g} % lie '
         'within 3 std of the truth'
     )
-
-
-COMMAND = Command(
-    description='Start the simulated arm and the three nodes, design and run an excitation, identify the arm, '
-    'validate the model on a second trajectory, and compare it with the truth.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

@@ -7,15 +7,18 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid design``: an optimised excitation for an arm."""
+"""``robotid design``: an optimised excitation for an arm.
+
+Optimise a Fourier trajectory that makes the base parameters of an arm best identifiable, within all its limits, and
+write it as YAML, with a page that shows the arm moving.
+"""
 
 import argparse
 from pathlib import Path
 
 import numpy as np
 
-from robotid_ros.commands.command import Command, add_settings, given_settings
-from robotid_ros.commands.options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.options import add_robot_arguments, add_settings, given_settings, load_config, load_robot
 from robotid_ros.commands.terminal import progress_bar, say_written
 from robotid_ros.data import Recording, write_csv
 from robotid_ros.errors import DataError, MissingDependencyError
@@ -28,7 +31,8 @@ from robotid_ros.model.packaged import arm_file
 from robotid_ros.report.design import write_design_page
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     add_robot_arguments(parser)
     parser.add_argument('--out', default='excitation.yaml', metavar='YAML', help='default: excitation.yaml')
     parser.add_argument('--no-page', action='store_true', help='do not write the page that shows the arm moving')
@@ -38,7 +42,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings(parser.add_argument_group('settings of the design'), ExcitationConfig)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     config = load_config(options)
     settings = ExcitationConfig(**{**(config.design if config else {}), **given_settings(options, ExcitationConfig)})
     model = load_robot(options, config)
@@ -68,11 +73,3 @@ def _run(options: argparse.Namespace) -> int:
         except MissingDependencyError as cause:
             print(f'no page: {cause}')
     return 1 if design.interrupted else 0
-
-
-COMMAND = Command(
-    description='Optimise a Fourier trajectory that makes the base parameters of an arm best identifiable, '
-    'within all its limits, and write it as YAML, with a page that shows the arm moving.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

@@ -8,12 +8,15 @@
 # specific language governing permissions and limitations under the License.
 
 
-"""``robotid export``: an identified arm for simulators, controllers and other programs."""
+"""``robotid export``: an identified arm for simulators, controllers and other programs.
+
+Write an identified arm as URDF, MJCF, USD, SDF, Pinocchio model, C, Python or ros2_control package, and say how its
+torque differs from the identified one.
+"""
 
 import argparse
 from pathlib import Path
 
-from robotid_ros.commands.command import Command
 from robotid_ros.commands.options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.terminal import say_written
 from robotid_ros.errors import ModelError
@@ -24,7 +27,8 @@ from robotid_ros.model import RobotModel
 from robotid_ros.simulation.servo import Servo
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument('result', metavar='RESULT', help='result.yaml of "robotid identify", or its folder')
     parser.add_argument('--to', required=True, choices=FORMATS, help='the format')
     add_robot_arguments(parser, required=False)
@@ -62,18 +66,11 @@ def _servo(path: str, model: RobotModel) -> Servo:
     return found.servo
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     result, model = result_and_robot(options)
     servo = None if options.servo is None else _servo(options.servo, model)
-    done = export(model, result, options.to, options.out, mjcf=options.mjcf, servo=servo, force=options.force)
-    print(f'{options.to}: {done.statement}')
-    say_written(*done.paths)
+    paths, said = export(model, result, options.to, options.out, mjcf=options.mjcf, servo=servo, force=options.force)
+    print(f'{options.to}: {said}')
+    say_written(*paths)
     return 0
-
-
-COMMAND = Command(
-    description='Write an identified arm as URDF, MJCF, USD, SDF, Pinocchio model, C, Python or ros2_control package, '
-    'and say how its torque differs from the identified one.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

@@ -7,14 +7,24 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid fleet``: many recordings of many arms."""
+"""``robotid fleet``: many recordings of many arms.
+
+Identify every recording of a folder or of a list on several processes or on a Dask cluster, and write one table and
+one page: the verdict on every arm, the drift of its friction and masses, the outliers first. Repeated after an
+interruption, it does only what is not done. Exit code 1 means that some recording gave no usable result.
+"""
 
 import argparse
 import shlex
 from pathlib import Path
 
-from robotid_ros.commands.command import Command, add_settings, number, settings_from
-from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
+from robotid_ros.commands.options import (
+    add_processing_arguments,
+    add_robot_arguments,
+    add_settings,
+    number,
+    settings_from,
+)
 from robotid_ros.commands.sources import source_of
 from robotid_ros.commands.terminal import page_written, progress_bar, report_table, verdict_text
 from robotid_ros.errors import DataError, RobotIdError
@@ -26,7 +36,8 @@ from robotid_ros.jobs import engine
 from robotid_ros.report.content import Table
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument(
         'recordings',
         type=Path,
@@ -51,7 +62,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings(parser.add_argument_group('settings of the identification'), IdentificationConfig)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     if options.jobs == 0:
         raise DataError('--jobs: expected a number of processes, or -1 for one per core, got 0')
     folder = output_folder(options.out)
@@ -69,7 +81,7 @@ def _run(options: argparse.Namespace) -> int:
         if isinstance(task, Outcome):
             keep(task, folder, '')
     report = fleet_report(outcomes, options.recordings.resolve().name)
-    arms = next(item for item in report.sections[0].items if isinstance(item, Table))
+    arms = next(item for item in report.sections[0][1] if isinstance(item, Table))
     print(verdict_text(report_table(arms), report))
     write_table(outcomes, folder / 'fleet.csv')
     print(f'\nwritten: {folder / "fleet.csv"}\n{page_written(report, folder / "fleet.html")}')
@@ -96,13 +108,3 @@ def _task(entry: Entry, options: argparse.Namespace, config: IdentificationConfi
         topic=options.topic,
         command=shlex.join(['robotid', *options.words]),
     )
-
-
-COMMAND = Command(
-    description='Identify every recording of a folder or of a list on several processes or on a Dask cluster, and '
-    'write one table and one page: the verdict on every arm, the drift of its friction and masses, the outliers first. '
-    'Repeated after an interruption, it does only what is not done. Exit code 1 means that some recording gave no '
-    'usable result.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

@@ -7,7 +7,11 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid free-floating``: identify what a space robot has captured."""
+"""``robotid free-floating``: identify what a space robot has captured.
+
+Design the motion of a free-floating arm, simulate it, and identify mass, centre of mass and inertia of a captured
+target from the conservation of momentum.
+"""
 
 import argparse
 from pathlib import Path
@@ -15,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.commands.command import Command
 from robotid_ros.commands.terminal import progress_bar, report_table, say_written, text_table
 from robotid_ros.errors import ExcitationError, IdentificationError
 from robotid_ros.excitation import load_excitation, save_excitation
@@ -39,7 +42,8 @@ from robotid_ros.report import can_draw, write_report
 from robotid_ros.report.free_floating import base_motion_report, body_table, free_floating_report, trajectory_report
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     actions = parser.add_subparsers(dest='action', metavar='design|simulate|identify', required=True)
 
     def action(name: str, summary: str, run: Any) -> Any:
@@ -95,7 +99,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--no-report', action='store_true', help='write no report')
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     if options.seed < 0:
         raise ExcitationError(f'--seed: expected a number of at least 0, got {options.seed}')
     return int(options.act(options, read_mission(options.mission)))
@@ -129,10 +134,9 @@ def _design(options: argparse.Namespace, mission: Mission) -> int:
     found = [(name, f'{each.condition:.4g}', f'{each.condition_scaled:.4g}') for name, each in rows]
     print(text_table(('condition number', 'SI', 'scaled'), found))
     if cases:
-        kinds = ['scaled' if case.criterion == 'condition-scaled' else 'si' for case in cases]
         lost = [
-            (case.prior, case.criterion, *(f'{getattr(case, f"{what}_{kind}"):.3f}' for what in ('expected', 'true')))
-            for case, kind in zip(cases, kinds, strict=True)
+            (prior, criterion, *(f'{each[criterion == "condition-scaled"]:.3f}' for each in (expected, true)))
+            for criterion, prior, expected, true in cases
         ]
         print(f'\n{text_table(("prior half off in", "criterion", "expected", "true"), lost, "<<")}')
     written = [options.out]
@@ -207,11 +211,3 @@ def _momentum(words: list[str]) -> Any:
     if len(numbers) != 6:
         raise IdentificationError(f"--momentum: expected 'zero', 'estimated' or six numbers; got '{' '.join(words)}'")
     return numbers
-
-
-COMMAND = Command(
-    description='Design the motion of a free-floating arm, simulate it, and identify mass, centre of mass and inertia '
-    'of a captured target from the conservation of momentum.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

@@ -7,15 +7,24 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid identify``: recordings to a dynamic model."""
+"""``robotid identify``: recordings to a dynamic model.
+
+Identify the base, standard and friction parameters of an arm from recordings of its motion and torque; write
+result.yaml, calibrated.urdf and report.html. Exit code 1 means that the result is not usable.
+"""
 
 import argparse
 import shlex
 from dataclasses import replace
 from pathlib import Path
 
-from robotid_ros.commands.command import Command, add_settings, settings_from
-from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments, motion_settings
+from robotid_ros.commands.options import (
+    add_processing_arguments,
+    add_robot_arguments,
+    add_settings,
+    motion_settings,
+    settings_from,
+)
 from robotid_ros.commands.sources import by_purpose, expanded, source_of
 from robotid_ros.commands.terminal import metrics_table, parameter_table, progress_bar, say_written
 from robotid_ros.errors import DataError
@@ -25,7 +34,8 @@ from robotid_ros.model.packaged import arm_file
 from robotid_ros.workflow import identify_files, write_identification
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument(
         'recordings',
         nargs='+',
@@ -53,7 +63,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings(parser.add_argument_group('selection among many recordings'), SelectionConfig)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     given, judging, sweeping = map(expanded, (options.recordings, options.validate, options.friction_data))
     source = source_of(options, [*given, *judging, *sweeping])
     model, settings = source.model, source.settings
@@ -100,11 +111,3 @@ def _run(options: argparse.Namespace) -> int:
         print(f'{use.name:20} {"yes" if use.good else "no":3}  {use.text}')
     say_written(*write_identification(folder, replace(found, result=result)))
     return 0 if result.usable else 1
-
-
-COMMAND = Command(
-    description='Identify the base, standard and friction parameters of an arm from recordings of its motion and '
-    'torque; write result.yaml, calibrated.urdf and report.html. Exit code 1 means that the result is not usable.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

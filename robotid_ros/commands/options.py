@@ -7,13 +7,16 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Options that several commands share: which robot, which configuration, how recordings become datasets."""
+"""Options that several commands share: which robot, which configuration, how recordings become datasets.
+
+Options are also made from the settings of a configuration: both say the same.
+"""
 
 import argparse
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +30,67 @@ from robotid_ros.model.packaged import arm_file, config_file, packaged_arms
 from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.model.urdf_tree import parse_urdf, read_urdf_text
 from robotid_ros.reading import refusing
+from robotid_ros.settings import Settings, settings_of
+
+Config = TypeVar('Config', bound=Settings)
+
+
+def add_settings(parser: argparse._ActionsContainer, kind: type[Settings]) -> None:
+    """Add an option for every setting of a configuration; a field's name with dashes is the option."""
+    for item in settings_of(kind):
+        if item.form == 'mapping':
+            continue
+        unit = f' [{item.unit}]' if item.unit else ''
+        shown = '' if item.default in (None, '', ()) else f' (default: {_spelled(item.default)})'
+        span = f'; {item.span()}' if item.range is not None else ''
+        text = f'{item.description.rstrip(".")}{unit if not span else ""}{span}{shown}'.replace('%', '%%')
+        option = '--' + item.name.replace('_', '-')
+        common: dict[str, Any] = {'dest': item.name, 'default': argparse.SUPPRESS, 'help': text}
+        if item.kind is bool:
+            parser.add_argument(option, action=argparse.BooleanOptionalAction, **common)
+        elif item.form == 'list':
+            parser.add_argument(
+                option, nargs='+' if item.length else '*', type=item.kind, metavar=_metavar(item.kind), **common
+            )
+        elif item.choices:
+            parser.add_argument(option, choices=item.choices, **common)
+        else:
+            parser.add_argument(option, type=item.kind, metavar=_metavar(item.kind), **common)
+
+
+def given_settings(options: argparse.Namespace, kind: type[Settings]) -> Mapping[str, Any]:
+    """Return the settings that were given on the command line, by field name."""
+    given = vars(options)
+    return {item.name: given[item.name] for item in settings_of(kind) if item.name in given}
+
+
+def settings_from(options: argparse.Namespace, kind: type[Config]) -> Config:
+    """Return a configuration of the given options; an error of its own type for a value out of its range."""
+    return kind(**given_settings(options, kind))
+
+
+def number(kind: type[int] | type[float], low: float, high: float) -> Callable[[str], float]:
+    """Return a converter for the ``type`` of an option that belongs to no configuration; both bounds are allowed."""
+
+    def converted(text: str) -> float:
+        wanted = f'expected {low:.10g} to {high:.10g}'
+        try:
+            value = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f'{wanted}, got {text!r}') from None
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f'{wanted}, got {text}')
+        return value
+
+    return converted
+
+
+def _metavar(kind: type) -> str:
+    return {int: 'N', float: 'X'}.get(kind, 'TEXT')
+
+
+def _spelled(value: object) -> str:
+    return ' '.join(map(_spelled, value)) if isinstance(value, tuple) else str(value)
 
 
 def add_robot_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:

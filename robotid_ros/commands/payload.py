@@ -7,14 +7,17 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid payload``: what was added after the last link, or the drive gains from a known addition."""
+"""``robotid payload``: what was added after the last link, or the drive gains from a known addition.
+
+Find mass, centre of mass and inertia of what was added after the last link, from runs with and without it; or, from a
+payload that is known, the factors of the torque constants.
+"""
 
 import argparse
 
 import numpy as np
 
-from robotid_ros.commands.command import Command, add_settings, settings_from
-from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
+from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments, add_settings, settings_from
 from robotid_ros.commands.sources import expanded, source_of
 from robotid_ros.commands.terminal import joint_table, progress_bar, save_yaml
 from robotid_ros.errors import DataError
@@ -25,7 +28,8 @@ from robotid_ros.model.inertia import inertial_parameters
 from robotid_ros.workflow import load_datasets
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     add_robot_arguments(parser, required=False)
     parser.add_argument(
         '--with', dest='loaded', nargs='+', required=True, metavar='RECORDING', help='runs with the payload'
@@ -42,7 +46,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings(parser.add_argument_group('settings of the identification'), IdentificationConfig)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     if not options.without and options.result is None:
         raise DataError('the arm alone must be known: give --without RECORDING..., or --result of an identification')
     if (options.mass is None) != (options.centre is None):
@@ -79,11 +84,3 @@ def _run(options: argparse.Namespace) -> int:
     print(joint_table(model.joint_names, {'ignoring it': found.rmse_without, 'knowing it': found.rmse_with}))
     save_yaml(folder / 'payload.yaml', {'robot': model.name, 'payload': found.to_dict()})
     return 0
-
-
-COMMAND = Command(
-    description='Find mass, centre of mass and inertia of what was added after the last link, from runs with and '
-    'without it; or, from a payload that is known, the factors of the torque constants.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

@@ -7,13 +7,15 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid process``: a recording to a dataset, and what was found in it."""
+"""``robotid process``: a recording to a dataset, and what was found in it.
+
+Screen, average or filter, differentiate; print what was found: rate, gaps, periods, noise.
+"""
 
 import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from robotid_ros.commands.command import Command
 from robotid_ros.commands.options import add_processing_arguments, named_joints, processing_settings
 from robotid_ros.commands.sources import configuration
 from robotid_ros.commands.terminal import progress_bar
@@ -22,7 +24,8 @@ from robotid_ros.data.context import read_context
 from robotid_ros.files import require_folder
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument('recording', metavar='RECORDING', help='CSV, npz, or a bag, such as the recorder writes')
     parser.add_argument('--config', metavar='YAML', help='robot configuration: meaning of effort, motor data')
     parser.add_argument('--joints', nargs='+', metavar='JOINT', default=(), help='joints to take; all by default')
@@ -31,7 +34,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(robot=None)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     context = read_context(options.recording, options.topic, named_joints(options))
     config, whence = configuration(options, {Path(options.recording): context})
     joints = tuple(options.joints) or (config.joints if config is not None else ())
@@ -48,10 +52,3 @@ def _run(options: argparse.Namespace) -> int:
     print(summary)
     print(f'written: {options.out} ({len(dataset)} samples of {dataset.n} joints)')
     return 0
-
-
-COMMAND = Command(
-    description='Screen, average or filter, differentiate; print what was found: rate, gaps, periods, noise.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

@@ -8,7 +8,11 @@
 # specific language governing permissions and limitations under the License.
 
 
-"""``robotid replay``: does the simulated arm move as the recorded one did?"""
+"""``robotid replay``: does the simulated arm move as the recorded one did?
+
+Drive the identified arm in MuJoCo by the recorded torque, or by the command through its servos, and compare its motion
+with the recorded one, beside the arm as it was described.
+"""
 
 import argparse
 from dataclasses import replace
@@ -16,8 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from robotid_ros.commands.command import Command, number
-from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
+from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments, number
 from robotid_ros.commands.sources import source_of
 from robotid_ros.commands.terminal import report_table, save_yaml, say_written
 from robotid_ros.data import Dataset, ProcessingSettings, process_recording, read_recording
@@ -32,7 +35,8 @@ from robotid_ros.report.verdict import replay_tables
 from robotid_ros.workflow import REPLAY, load_datasets, render_again
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument(
         'result',
         nargs='?',
@@ -57,7 +61,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--out', metavar='DIR', help='write replay.yaml there (default: beside the result)')
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     result = None if options.result is None else IdentificationResult.load(options.result)
     folder = Path(options.result or '.')
     folder = folder if folder.is_dir() else folder.parent
@@ -105,11 +110,3 @@ def _without_torque(options: argparse.Namespace, settings: ProcessingSettings) -
         return None
     zero = replace(recording, effort=np.zeros_like(recording.position), current=None)
     return process_recording(zero, replace(settings, effort={}))
-
-
-COMMAND = Command(
-    description='Drive the identified arm in MuJoCo by the recorded torque, or by the command through its servos, '
-    'and compare its motion with the recorded one, beside the arm as it was described.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

@@ -7,12 +7,14 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid report``: the report of an identification once more."""
+"""``robotid report``: the report of an identification once more.
+
+Write report.html anew from the result and the datasets in a folder of "robotid identify".
+"""
 
 import argparse
 from pathlib import Path
 
-from robotid_ros.commands.command import Command
 from robotid_ros.commands.options import add_robot_arguments
 from robotid_ros.commands.sources import source_of
 from robotid_ros.commands.terminal import say_written
@@ -20,22 +22,17 @@ from robotid_ros.identification import IdentificationResult
 from robotid_ros.workflow import render_again
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument('folder', metavar='DIR', type=Path, help='what "robotid identify --out DIR" wrote')
     add_robot_arguments(parser, required=False)
     parser.set_defaults(topic=None, excitation=None, period=None, cutoff=None, differentiation=None)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     options.result = options.folder
     source = source_of(options, [], IdentificationResult.load(options.folder))
     print(source.lines[0])
     say_written(render_again(options.folder, source.model))
     return 0
-
-
-COMMAND = Command(
-    description='Write report.html anew from the result and the datasets in a folder of "robotid identify".',
-    add_arguments=_add_arguments,
-    run=_run,
-)

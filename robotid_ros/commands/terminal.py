@@ -49,8 +49,8 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], sides: str =
 
 def report_table(table: 'Table') -> str:
     """Return a table of a report as lines."""
-    heads = [column.name.lower() + (f' [{column.unit}]' if column.unit else '') for column in table.columns]
-    sides = ['>' if column.numeric else '<' for column in table.columns]
+    heads = [name.lower() + (f' [{below}]' if below else '') for name, below, _ in table.columns]
+    sides = ['>' if numeric else '<' for _, _, numeric in table.columns]
     return text_table(heads, table.rows, ''.join(sides))
 
 

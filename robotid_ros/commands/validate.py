@@ -7,11 +7,13 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid validate``: an identified model against recordings it has not seen."""
+"""``robotid validate``: an identified model against recordings it has not seen.
+
+Predict the torque along recordings with an identified model and print the errors per joint.
+"""
 
 import argparse
 
-from robotid_ros.commands.command import Command
 from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
 from robotid_ros.commands.sources import expanded, source_of
 from robotid_ros.commands.terminal import metrics_table
@@ -19,7 +21,8 @@ from robotid_ros.identification import IdentificationResult, validate
 from robotid_ros.workflow import load_datasets
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument('recordings', nargs='+', metavar='RECORDING', help='recordings or datasets')
     add_robot_arguments(parser, required=False)
     parser.add_argument(
@@ -28,7 +31,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_processing_arguments(parser)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     result = IdentificationResult.load(options.result)
     recordings = expanded(options.recordings)
     source = source_of(options, recordings, result)
@@ -37,10 +41,3 @@ def _run(options: argparse.Namespace) -> int:
     metrics = validate(result, source.model, datasets)
     print(f'\n{metrics_table({"validation": metrics})}')
     return 0
-
-
-COMMAND = Command(
-    description='Predict the torque along recordings with an identified model and print the errors per joint.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

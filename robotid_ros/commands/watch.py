@@ -7,18 +7,21 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid watch``: a live view of the three nodes on the terminal, or on a page."""
+"""``robotid watch``: a live view of the three nodes on the terminal, or on a page.
+
+Show phase, rate, gaps and faults of a run, and how well each joint is predicted, until Ctrl-C.
+"""
 
 import argparse
 import shutil
 import sys
 from importlib.util import find_spec
 
-from robotid_ros.commands.command import Command
 from robotid_ros.errors import DataError, MissingDependencyError
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument('--namespace', default='', metavar='NAME', help='of the nodes')
     parser.add_argument(
         '--interval', type=float, default=0.5, metavar='S', help='between two drawings (default: 0.5 s)'
@@ -34,7 +37,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     if not 0.05 <= options.interval <= 60.0:
         raise DataError(f'--interval: expected 0.05 to 60 s, got {options.interval:g}')
     if not 0 <= options.port <= 65535:
@@ -51,10 +55,3 @@ def _run(options: argparse.Namespace) -> int:
         namespace=options.namespace,
         web=(options.address, options.port) if options.web else None,
     )
-
-
-COMMAND = Command(
-    description='Show phase, rate, gaps and faults of a run, and how well each joint is predicted, until Ctrl-C.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

@@ -7,14 +7,17 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid wrench``: what a force-torque sensor carries, its bias and how it is turned."""
+"""``robotid wrench``: what a force-torque sensor carries, its bias and how it is turned.
+
+Find what a force-torque sensor at the flange carries (mass, centre of mass, inertia), its bias and how it is turned,
+from static poses or any motion.
+"""
 
 import argparse
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from robotid_ros.commands.command import Command
 from robotid_ros.commands.options import add_robot_arguments, named_joints
 from robotid_ros.commands.sources import arm_of, expanded
 from robotid_ros.commands.terminal import save_yaml, text_table
@@ -26,7 +29,8 @@ from robotid_ros.identification.wrench import WrenchResult, identify_wrench
 from robotid_ros.reading import read_yaml, refusing
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument('recordings', nargs='+', metavar='RECORDING', help='joint states and wrenches: bags or CSV')
     add_robot_arguments(parser, required=False)
     parser.add_argument('--wrench-topic', metavar='TOPIC', help='of bags with several wrenches')
@@ -35,7 +39,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--out', default='wrench', metavar='DIR', help='default: wrench')
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
     recordings = expanded(options.recordings)
     named = named_joints(options)
     model, *_ = arm_of(options, {path: read_context(path, joints=named) for path in recordings})
@@ -84,11 +89,3 @@ def _compared(found: WrenchResult, mass: float, std: float) -> str:
         f'{said}: if it is right and everything hangs behind it, torque constants must be multiplied by {factor:.4f} ± '
         f'{spread:.2g}; what hangs before it (its own case, an adapter) is felt by the joints alone'
     )
-
-
-COMMAND = Command(
-    description='Find what a force-torque sensor at the flange carries (mass, centre of mass, inertia), its bias and '
-    'how it is turned, from static poses or any motion.',
-    add_arguments=_add_arguments,
-    run=_run,
-)

@@ -308,11 +308,11 @@ def read_bag(bag: Bag, topic: str | None = None, joints: Sequence[str] | None = 
     count = 0
     for _, chunk in bag.messages([chosen]):
         batch = decoder.decode_block(chunk.payload, chunk.lengths)
-        complete = batch.reason == COMPLETE
+        complete = batch['reason'] == COMPLETE
         if complete.any():
             count += int(complete.sum())
             for name in ('stamp', 'arrival', *FIELDS):
-                rows = getattr(chunk if name == 'arrival' else batch, name)[complete]
+                rows = (chunk.arrival if name == 'arrival' else batch[name])[complete]
                 column = columns.setdefault(name, rows[:0].copy())
                 if len(column) < count:  # in place: the parts and the whole together would take twice the memory
                     column.resize((count + count // 4, *rows.shape[1:]), refcheck=False)

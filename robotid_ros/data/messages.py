@@ -17,12 +17,12 @@ by field; the others are recognised by comparing their fixed bytes and read as o
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import IntArray
 
 FAULTS = (
     'lost_before_capture',
@@ -240,17 +240,6 @@ def decode_layout(data: bytes) -> Layout | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JointStateBatch:
-    """M messages as arrays of shape (M, n); values that a message did not have are NaN."""
-
-    stamp: IntArray  # of the headers [ns], shape (M,)
-    position: Array
-    velocity: Array
-    effort: Array
-    reason: ByteArray  # shape (M,): COMPLETE, UNDECODABLE, OTHER_JOINTS or INCOMPLETE
-
-
 @dataclass(slots=True)
 class JointStateDecoder:
     """Decodes streams of serialised JointState messages; remembers their layouts.
@@ -281,20 +270,23 @@ class JointStateDecoder:
         """Joints in the messages that are not wanted."""
         return sorted(self._names - set(self.joints))
 
-    def decode(self, messages: Sequence[bytes]) -> JointStateBatch:
-        """Return the messages as arrays."""
+    def decode(self, messages: Sequence[bytes]) -> dict[str, Any]:
+        """Return M messages as arrays, see :meth:`decode_block`."""
         lengths = np.fromiter((len(m) for m in messages), dtype=np.int64, count=len(messages))
         return self.decode_block(np.frombuffer(b''.join(messages), dtype=np.uint8), lengths)
 
-    def decode_block(self, payload: ByteArray, lengths: IntArray) -> JointStateBatch:
-        """Return concatenated messages of these lengths, shape (M,), as arrays."""
+    def decode_block(self, payload: ByteArray, lengths: IntArray) -> dict[str, Any]:
+        """Return concatenated messages of these lengths, shape (M,), as arrays.
+
+        That are the ``stamp`` of each header, shape (M,) [ns], ``position``, ``velocity`` and ``effort``, shape (M, n),
+        NaN where a message has none, and the ``reason``, shape (M,): COMPLETE, UNDECODABLE, OTHER_JOINTS or INCOMPLETE.
+        """
         count = len(lengths)
         if not self.joints:
             self._take_joints(payload, lengths)
-        shape = (count, len(self.joints))
-        stamp = np.zeros(count, dtype=np.int64)
-        values = [np.full(shape, np.nan) for _ in FIELDS]
         reason = np.full(count, UNDECODABLE, dtype=np.uint8)
+        batch: dict[str, Any] = {'stamp': np.zeros(count, dtype=np.int64), 'reason': reason}
+        batch |= {name: np.full((count, len(self.joints)), np.nan) for name in FIELDS}
         order = np.full(count, -1)
         starts = np.cumsum(lengths) - lengths
         for length in np.unique(lengths[lengths <= LARGEST]):
@@ -306,12 +298,12 @@ class JointStateDecoder:
             while len(chosen):
                 number, same = self._match(rows)
                 if number >= 0:
-                    self._read(self.layouts[number], rows[same], chosen[same], stamp, values, reason)
+                    self._read(self.layouts[number], rows[same], chosen[same], batch)
                     own = tuple(name for name in self.layouts[number].names if name in self.joints)
                     order[chosen[same]] = self._orders.setdefault(own, len(self._orders))
                 chosen, rows = chosen[~same], rows[~same]
         self._count(reason, order[reason == COMPLETE])
-        return JointStateBatch(stamp=stamp, position=values[0], velocity=values[1], effort=values[2], reason=reason)
+        return batch
 
     def _count(self, reason: ByteArray, order: IntArray) -> None:
         for name, code in zip(COUNTS, (None, UNDECODABLE, OTHER_JOINTS, INCOMPLETE), strict=False):
@@ -346,10 +338,8 @@ class JointStateDecoder:
             self._names.update(layout.names)
         return number, self.layouts[number].fits(rows)
 
-    def _read(
-        self, layout: Layout, rows: ByteArray, at: IntArray, stamp: IntArray, values: list[Array], reason: ByteArray
-    ) -> None:
-        order = '<' if layout.little_endian else '>'
+    def _read(self, layout: Layout, rows: ByteArray, at: IntArray, batch: dict[str, Any]) -> None:
+        stamp, reason, order = batch['stamp'], batch['reason'], '<' if layout.little_endian else '>'
         seconds = np.ascontiguousarray(rows[:, HEADER : HEADER + 4]).view(f'{order}i4')[:, 0]
         nanoseconds = np.ascontiguousarray(rows[:, HEADER + 4 : HEADER + 8]).view(f'{order}u4')[:, 0]
         stamp[at] = seconds.astype(np.int64) * 1_000_000_000 + nanoseconds
@@ -361,9 +351,10 @@ class JointStateDecoder:
             return
         reason[at] = COMPLETE if len(own) == len(self.joints) else INCOMPLETE
         straight = theirs == list(range(len(layout.names))) and len(own) == len(self.joints)
-        for target, offset in zip(values, layout.offsets, strict=True):
+        for name, offset in zip(FIELDS, layout.offsets, strict=True):
             if offset < 0:
                 continue
+            target = batch[name]
             block = np.ascontiguousarray(rows[:, offset : offset + 8 * len(layout.names)]).view(f'{order}f8')
             if straight:
                 target[at] = block

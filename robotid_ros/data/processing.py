@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import robotid_ros
-from robotid_ros.arrays import LARGEST, Array, IntArray, given_away
+from robotid_ros.arrays import LARGEST, Array, BoolArray, IntArray, given_away
 from robotid_ros.data.bag import Bag, opened
 from robotid_ros.data.context import Context, read_context
 from robotid_ros.data.dataset import Dataset
@@ -33,9 +33,9 @@ from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import AveragedPeriod, channel_names
 from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
-from robotid_ros.signals.repetition import Repetition, own_repetition, repetition
+from robotid_ros.signals.repetition import own_repetition, repetition
 from robotid_ros.signals.sample_times import MOST, SMOOTHER, sample_times, velocity_remark, velocity_share
-from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, TurnUnwrapper, find_spikes
+from robotid_ros.signals.screening import SampleScreen, TurnUnwrapper, find_spikes
 
 _LATEST = 4e9  # [s]: 64 bits count nanoseconds for 292 years, a damaged line may state any number
 _AT_ONCE = 65536  # samples processed at a time, to save memory
@@ -70,8 +70,8 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
         If a joint is not in it, torque is missing, its times cannot be seconds, or too little can be used.
     """
     settings = settings or ProcessingSettings()
-    usable, recording, values, screened, step, provenance = _screened(recording, settings)
-    kept = usable[~screened.displaced[usable]]
+    usable, displaced, breaks, recording, values, step, provenance = _screened(recording, settings)
+    kept = usable[~displaced[usable]]
     found, motion, least = _repeated(recording, values, kept, settings)
     dataset: Dataset | None = None
     if found is not None:
@@ -86,7 +86,6 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     provenance['motion'] = motion
     if dataset is None:
         joints = recording.joint_names
-        breaks = np.unique(np.searchsorted(usable, screened.jumps)).astype(np.int64)
         position, torque = (given_away(values[usable, part]) for part in (slice(len(joints)), slice(len(joints), None)))
         del values  # as large as both
         dataset = filtered_dataset(
@@ -94,7 +93,7 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
             given_away(recording.time[usable]),
             position,
             torque,
-            breaks[breaks < len(usable)],
+            breaks,
             step,
             settings,
             provenance,
@@ -104,7 +103,7 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
 
 def _repeated(
     recording: Recording, values: Array, kept: IntArray, settings: ProcessingSettings
-) -> tuple[Repetition | None, str, int]:
+) -> tuple[tuple[float, float, float] | None, str, int]:
     """Return the stretch of a recording that repeats, or None, what motion it was, and how many periods it takes."""
     if not settings.average:
         return None, 'any motion, as asked', 0
@@ -116,22 +115,28 @@ def _repeated(
     for whence, period in hints.items():
         found = None if period is None else repetition(time, position, period)
         if found is not None:
-            return found, f'repeats every {found.period:.9g} s, {whence}', 1
+            return found, f'repeats every {found[0]:.9g} s, {whence}', 1
         failed += [] if period is None else [f'{period:.9g} s, {whence}']
     found = own_repetition(time, position)
     but = f', not every {" or ".join(failed)}' if failed else ''
     if found is not None:
-        return found, f'repeats every {found.period:.9g} s, as its positions show{but}', 2
+        return found, f'repeats every {found[0]:.9g} s, as its positions show{but}', 2
     return None, f'any motion: it does not repeat{but.replace(", not", "", 1)}', 0
 
 
 def _average(
-    recording: Recording, values: Array, kept: IntArray, step: float, found: Repetition, settings: ProcessingSettings
+    recording: Recording,
+    values: Array,
+    kept: IntArray,
+    step: float,
+    found: tuple[float, float, float],
+    settings: ProcessingSettings,
 ) -> AveragedPeriod | None:
-    inside = (recording.time[kept] >= found.start - step) & (recording.time[kept] <= found.end + step)
+    period, begin, end = found
+    inside = (recording.time[kept] >= begin - step) & (recording.time[kept] <= end + step)
     # Subtracted in nanoseconds: a double cannot hold the seconds since 1970 with enough digits.
-    ahead = -found.start if settings.start is None else (recording.origin - settings.start) * 1e-9
-    average = period_average(recording.joint_names, found.period, step, settings)
+    ahead = -begin if settings.start is None else (recording.origin - settings.start) * 1e-9
+    average = period_average(recording.joint_names, period, step, settings)
     for start in range(0, len(kept), _AT_ONCE):
         part = kept[start : start + _AT_ONCE][inside[start : start + _AT_ONCE]]
         average.add(recording.time[part] + ahead, values[part])
@@ -159,7 +164,7 @@ def read_strokes(
     """
     settings = settings or ProcessingSettings()
     recording = read_recording(path, topic, settings.joints or None)
-    usable, recording, values, _, _, provenance = _screened(recording, settings)
+    usable, _, _, recording, values, _, provenance = _screened(recording, settings)
     n = len(recording.joint_names)
     try:
         strokes = cut_strokes(recording.joint_names, recording.time[usable], values[usable, :n], values[usable, n:])
@@ -170,8 +175,12 @@ def read_strokes(
 
 def _screened(
     recording: Recording, settings: ProcessingSettings
-) -> tuple[IntArray, Recording, Array, ScreenedChunk, float, dict[str, Any]]:
-    """Return the samples that can be used, the times, the positions and torques, and what was found in them."""
+) -> tuple[IntArray, BoolArray, IntArray, Recording, Array, float, dict[str, Any]]:
+    """Return the samples that can be used, and what is known of them.
+
+    That are which samples of all are displaced, where among the usable ones the clock jumped, the recording with its
+    times put right, positions and torques, the distance of the samples [s], and what was found.
+    """
     if settings.joints:
         recording = recording.select(settings.joints)
     _require_seconds(recording.time)
@@ -191,13 +200,13 @@ def _screened(
         stamps = late.correct(stamps, recording.position, recording.velocity)
         if late.moved:
             recording = replace(recording, time=np.asarray((stamps - shift) * 1e-9, dtype=np.float64))
-    screened = screen.screen(stamps, values, arrival)
+    good, displaced, jumps = screen.screen(stamps, values, arrival)
     counts = screen.finish()
-    usable = np.flatnonzero(screened.usable)
+    usable = np.flatnonzero(good)
     if len(usable) < 32:
         message = (
             f'expected at least 32 usable samples, got {len(usable)} of {len(recording)} '
-            f'({counts.not_a_number} not finite, {counts.repeated} repeated, {counts.backward} backward)'
+            f'({counts["not_a_number"]} not finite, {counts["repeated"]} repeated, {counts["backward"]} backward)'
         )
         raise DataError(message, expected=32, found=len(usable))
     unwrapper = TurnUnwrapper()
@@ -207,7 +216,9 @@ def _screened(
     found = screening_found(screen, late, unwrapper)
     found['unstamped'] += recording.provenance.get('counts', {}).get('unstamped', 0)
     usable = _without_spikes(usable, values, joints, found)
-    recording, step = _retimed(recording, usable, values[usable, : len(joints)], screened, found)
+    breaks = np.unique(np.searchsorted(usable, jumps))
+    breaks = breaks[breaks < len(usable)]
+    recording, step = _retimed(recording, usable, values[usable, : len(joints)], breaks, found)
     if recording.velocity is not None:
         some = usable[:MOST]
         share = velocity_share(recording.time[some], values[some, : len(joints)], recording.velocity[some])
@@ -221,15 +232,15 @@ def _screened(
     }
     # Velocities and efforts are not needed any more, and take half of the memory of a long recording.
     recording = replace(recording, velocity=None, acceleration=None, effort=None, current=None)
-    return usable, recording, values, screened, step, provenance
+    return usable, displaced, breaks, recording, values, step, provenance
 
 
 def _retimed(
-    recording: Recording, usable: IntArray, position: Array, screened: ScreenedChunk, found: dict[str, Any]
+    recording: Recording, usable: IntArray, position: Array, breaks: IntArray, found: dict[str, Any]
 ) -> tuple[Recording, float]:
     """Return a recording whose usable samples have the times at which they were taken, and their distance [s]."""
     time, clocks = recording.time.copy(), {}
-    edges = [0, *np.unique(np.searchsorted(usable, screened.jumps)).tolist(), len(usable)]
+    edges = [0, *breaks.tolist(), len(usable)]
     for start, stop in itertools.pairwise(edges):
         if stop > start:
             part = usable[start:stop]

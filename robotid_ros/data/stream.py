@@ -10,7 +10,7 @@
 """Period average of serialised joint states as they come, with constant memory."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from robotid_ros.signals.screening import SampleScreen, TurnUnwrapper
 def screening_found(screen: SampleScreen, late: LateStamps, unwrapper: TurnUnwrapper) -> dict[str, Any]:
     """Return what was found in the samples that were screened so far, as plain values."""
     return {
-        **asdict(screen.counts),
+        **screen.counts,
         'rate': 1.0 / screen.step if screen.step else 0.0,
         'bad_channels': dict(screen.bad_channels),
         'late_stamps': late.moved,
@@ -87,23 +87,24 @@ class StreamProcessor:
             return
         self._count_lost(chunk)
         batch = self._decoder.decode_block(chunk.payload, chunk.lengths)
-        complete = np.flatnonzero(batch.reason == COMPLETE)
+        complete = np.flatnonzero(batch['reason'] == COMPLETE)
         if not len(complete):
             return
         if self._factors is None:
             self._prepare()
         assert self._factors is not None
-        position, effort = batch.position[complete][:, self._index], batch.effort[complete][:, self._index]
-        without = np.asarray(np.isnan(batch.effort[complete]).all(axis=1))
+        state = {name: values[complete] for name, values in batch.items()}
+        position, effort = state['position'][:, self._index], state['effort'][:, self._index]
+        without = np.asarray(np.isnan(state['effort']).all(axis=1))
         self._without_effort += int(without.sum())
         values = np.concatenate([position, effort * self._factors], axis=1)
         values[~(np.abs(values) < LARGEST)] = np.nan
-        stamp = self._late.correct(batch.stamp[complete], batch.position[complete], batch.velocity[complete])
+        stamp = self._late.correct(state['stamp'], state['position'], state['velocity'])
         # A missing effort has a count of its own and does not count as a value that is not finite.
         judged = np.where(without[:, None] & (np.arange(values.shape[1]) >= position.shape[1]), 0.0, values)
-        screened = self._screen.screen(stamp, judged, chunk.arrival[complete])
-        self.last_stamp = int(batch.stamp[complete[-1]])
-        good = screened.usable & ~screened.displaced & ~without
+        usable, displaced, _ = self._screen.screen(stamp, judged, chunk.arrival[complete])
+        self.last_stamp = int(state['stamp'][-1])
+        good = usable & ~displaced & ~without
         good_values = values[good]
         n = position.shape[1]
         good_values[:, :n] = self._unwrapper.unwrap(good_values[:, :n])

@@ -16,7 +16,7 @@ cancels in their difference. Only the joint that moves has a velocity other than
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -188,14 +188,8 @@ def is_friction_sweep(velocity: Array) -> bool:
     return alone and int(steady.sum()) > 2 and float(steady.sum()) > 0.1 * float(some.sum())
 
 
-@dataclass(frozen=True, slots=True)
-class _Stroke:
-    """Samples ``start`` to ``stop`` in which one joint moves at a steady velocity."""
-
-    start: int
-    stop: int
-    joint: int
-    velocity: float
+_Stroke: TypeAlias = tuple[int, int, int, float]
+"""First sample and end of a stretch in which one joint moves at a steady velocity, the joint, and the velocity."""
 
 
 def cut_strokes(joint_names: tuple[str, ...], time: Array, position: Array, torque: Array) -> FrictionStrokes:
@@ -232,7 +226,7 @@ def cut_strokes(joint_names: tuple[str, ...], time: Array, position: Array, torq
         if partner is not None:
             other = _range(partner, position)
             low, high = max(low, other[0]), min(high, other[1])
-        fewest = min(each.stop - each.start for each in (stroke, partner or stroke))
+        fewest = min(stop - start for start, stop, _, _ in (stroke, partner or stroke))
         count = int(np.clip(fewest // _FEWEST_SAMPLES, 1, PLACES))
         pieces.append(_averaged(stroke, np.linspace(low, high, count + 1), time, position, torque))
     moments, q, dq, tau = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
@@ -281,7 +275,7 @@ def _steady(time: Array, position: Array, step: float, run: IntArray, joint: int
     if len(kept) < 2 or time[kept[-1]] - time[kept[0]] < _SHORTEST - step or len(longest) < 0.1 * len(run):
         return None
     slope = float(np.polyfit(time[kept] - time[kept[0]], position[kept, joint], 1)[0])
-    return _Stroke(int(kept[0]), int(kept[-1]) + 1, joint, slope)
+    return int(kept[0]), int(kept[-1]) + 1, joint, slope
 
 
 def _slope(time: Array, values: Array, half: int) -> Array:
@@ -310,19 +304,21 @@ def _partners(strokes: list[_Stroke], position: Array) -> list[tuple[_Stroke, _S
 
 
 def _opposite(one: _Stroke, other: _Stroke, position: Array) -> bool:
-    if one.joint != other.joint or one.velocity * other.velocity > 0.0:
+    (first, _, joint, velocity), (second, _, other_joint, reverse) = one, other
+    if joint != other_joint or velocity * reverse > 0.0:
         return False
-    speeds = abs(one.velocity), abs(other.velocity)
+    speeds = abs(velocity), abs(reverse)
     if max(speeds) > (1.0 + _SAME_SPEED) * min(speeds):
         return False
-    apart = np.abs(position[one.start] - position[other.start])
-    apart[one.joint] = 0.0
+    apart = np.abs(position[first] - position[second])
+    apart[joint] = 0.0
     (low, high), (low_, high_) = _range(one, position), _range(other, position)
     return bool(apart.max() < _SAME_PLACE) and min(high, high_) - max(low, low_) > 0.5 * (high - low)
 
 
 def _range(stroke: _Stroke, position: Array) -> tuple[float, float]:
-    ends = position[[stroke.start, stroke.stop - 1], stroke.joint]
+    start, stop, joint, _ = stroke
+    ends = position[[start, stop - 1], joint]
     return float(ends.min()), float(ends.max())
 
 
@@ -334,8 +330,9 @@ def _averaged(
     Within a place the torque is a straight line over the position, read in the middle, so that samples need not be
     symmetric about it.
     """
-    rows = np.arange(stroke.start, stroke.stop)
-    where = position[rows, stroke.joint]
+    start, stop, joint, velocity = stroke
+    rows = np.arange(start, stop)
+    where = position[rows, joint]
     place = np.clip(np.searchsorted(edges, where) - 1, 0, len(edges) - 2)
     inside = (where >= edges[0]) & (where <= edges[-1])
     found = []
@@ -344,16 +341,16 @@ def _averaged(
         middle = 0.5 * (edges[k] + edges[k + 1])
         if not len(own):
             own = rows[[int(np.argmin(np.abs(where - middle)))]]
-        away = position[own, stroke.joint] - middle
+        away = position[own, joint] - middle
         spread = away - away.mean()
         square = float(spread @ spread)
         slope = spread @ torque[own] / square if square > 0.0 else np.zeros(torque.shape[1])
         at = position[own].mean(axis=0)
-        at[stroke.joint] = middle
-        moment = time[own].mean() - away.mean() / stroke.velocity
+        at[joint] = middle
+        moment = time[own].mean() - away.mean() / velocity
         found.append((moment, at, torque[own].mean(axis=0) - slope * away.mean()))
-    found = found if stroke.velocity > 0.0 else found[::-1]
+    found = found if velocity > 0.0 else found[::-1]
     moments, q, tau = (np.array(column) for column in zip(*found, strict=True))
     dq = np.zeros_like(q)
-    dq[:, stroke.joint] = stroke.velocity
+    dq[:, joint] = velocity
     return moments, q, dq, tau

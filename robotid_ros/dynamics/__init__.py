@@ -12,10 +12,10 @@
 from typing import TYPE_CHECKING
 
 from robotid_ros.dynamics.base_parameter_set import DATA_TOLERANCE, BaseParameters, base_parameters
-from robotid_ros.dynamics.newton_euler import inverse_dynamics
-from robotid_ros.dynamics.standard_regressor import (
+from robotid_ros.dynamics.recursion import (
     column_names,
     full_regressor,
+    inverse_dynamics,
     observation_matrix,
     standard_parameters,
 )

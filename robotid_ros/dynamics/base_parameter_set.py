@@ -25,14 +25,14 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.dynamics.chain import checked_samples, sample_motion
 from robotid_ros.dynamics.codegen.kernel import KernelStore, content_key
 from robotid_ros.dynamics.codegen.symbolic_regressor import regressor_gradient_function
-from robotid_ros.dynamics.newton_euler import single_regressor
-from robotid_ros.dynamics.standard_regressor import (
+from robotid_ros.dynamics.recursion import (
     Columns,
     column_names,
     drive_symbols,
     full_regressor,
     observation_matrix,
     regressor_columns,
+    single_regressor,
     standard_parameters,
 )
 from robotid_ros.errors import DataError, ModelError

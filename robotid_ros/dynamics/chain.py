@@ -10,7 +10,6 @@
 """Geometry for the recursions: each link in a frame whose z axis is the joint's axis."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
 import numpy as np
@@ -24,21 +23,20 @@ Part: TypeAlias = Literal['all', 'gravity', 'kinetic']
 """Part of the torques: all, gravity alone (at rest), or motion alone (without gravity)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
-    """A robot's geometry in z-aligned frames."""
+def aligned_chain(model: RobotModel) -> tuple[Array, Array, Array, Array]:
+    """Return the model's geometry with every joint axis along z.
 
-    revolute: tuple[bool, ...]
-    rotations: Array  # shape (n, 3, 3): constant orientation of aligned frame i at q = 0 in aligned frame i - 1
-    offsets: Array  # shape (n, 3): origin of frame i at q = 0 in aligned frame i - 1 [m]
-    slides: Array  # shape (n, 3): along which origin i moves, in aligned frame i - 1; zero for a revolute joint
-    to_aligned: Array  # shape (n, 10, 10): inertial parameters in the aligned frame from those in the link frame
-    aligned: tuple[bool, ...]  # whether link frame and aligned frame are the same
-    start: Array  # shape (3,): minus the acceleration of free fall, in the base frame [m/s^2]
-
-
-def aligned_chain(model: RobotModel) -> Chain:
-    """Return the model's geometry with every joint axis along z."""
+    Returns
+    -------
+    rotations : ndarray, shape (n, 3, 3)
+        Constant orientation of aligned frame i at q = 0 in aligned frame i - 1.
+    offsets : ndarray, shape (n, 3)
+        Origin of frame i at q = 0 in aligned frame i - 1 [m].
+    slides : ndarray, shape (n, 3)
+        Along which origin i moves, in aligned frame i - 1; zero for a revolute joint.
+    to_aligned : ndarray, shape (n, 10, 10)
+        Inertial parameters in the aligned frame from those in the link frame; the identity where both are the same.
+    """
     n = model.n
     align = np.stack([_alignment(axis) for axis in model.axes])
     rotations, slides = np.empty((n, 3, 3)), np.zeros((n, 3))
@@ -52,15 +50,7 @@ def aligned_chain(model: RobotModel) -> Chain:
             slides[k] = rotations[k][:, 2]
         previous = align[k]
     to_aligned = np.stack([transform_inertial_parameters(np.eye(10), e.T, np.zeros(3)).T for e in align])
-    return Chain(
-        revolute=tuple(kind == 'revolute' for kind in model.joint_types),
-        rotations=rotations,
-        offsets=offsets,
-        slides=slides,
-        to_aligned=to_aligned,
-        aligned=tuple(bool(np.array_equal(e, np.eye(3))) for e in align),
-        start=-model.gravity,
-    )
+    return rotations, offsets, slides, to_aligned
 
 
 def checked_samples(model: RobotModel, **arrays: Array) -> list[Array]:

@@ -10,7 +10,7 @@
  */
 
 /*
- * Inverse dynamics (newton_euler.py) and regressor (standard_regressor.py) of any serial arm, LANES samples at once.
+ * Inverse dynamics and regressor (recursion.py) of any serial arm, LANES samples at once.
  * The arm comes as one array of doubles, packed by compiled_recursion.py; joints and links are those of chain.py. The
  * Python modules say where the formulas come from.
  */

@@ -16,7 +16,9 @@ also between samples.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from operator import itemgetter
+from typing import TypeAlias
 
 import numpy as np
 import scipy.linalg
@@ -220,16 +222,9 @@ class _Cancelled(Exception):  # noqa: N818  # not an error
     """The caller asked to stop: the best trajectory so far is the result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """State of one start between two rounds."""
-
-    index: int
-    variables: Array
-    multipliers: tuple[Array, ...]
-    margins: tuple[float, ...]
-    value: float
-    evaluations: int
+Start: TypeAlias = tuple[float, int, Array, tuple[Array, ...]]
+"""State of one start between two rounds: the value that it reached, its number, its variables, the multipliers."""
+_value_and_number = itemgetter(0, 1)
 
 
 def minimise(
@@ -261,77 +256,79 @@ def minimise(
         try:
             for k, (sharpness, penalty, part) in enumerate(_ROUNDS):
                 steps = max(3, round(config.iterations * part))
-                tasks = starts if k else [(config.seed, index) for index in range(config.starts)]
-                finished = []
-                for result in pool(
-                    joblib.delayed(_improve)(problem, task, sharpness, penalty, steps) for task in tasks
-                ):
+                if k == 0:
+                    tasks = (joblib.delayed(_first_round)(problem, config.seed, j, steps) for j in range(config.starts))
+                else:
+                    tasks = (joblib.delayed(_improve)(problem, each, sharpness, penalty, steps) for each in starts)
+                share, finished = work[k] / (len(starts) or config.starts), []
+                for result, count in pool(tasks):
                     finished.append(result)
-                    evaluations += result.evaluations
-                    told(work[k] / len(tasks), f'round {k + 1} of {len(_ROUNDS)}, start {result.index + 1}')
-                finished.sort(key=lambda s: (s.value, s.index))
+                    evaluations += count
+                    told(share, f'round {k + 1} of {len(_ROUNDS)}, start {result[1] + 1}')
+                finished.sort(key=_value_and_number)
                 kept = max(1, config.starts >> (k + 1))
                 starts, given_up = finished[:kept], finished[kept:] + given_up
             for hop in range(hops):
                 other = _kicked(problem, starts[0], config, hop)
                 for sharpness, penalty, part in _ROUNDS:
-                    other = _improve(problem, other, sharpness, penalty, max(3, round(config.iterations * part)))
+                    steps = max(3, round(config.iterations * part))
+                    other, count = _improve(problem, other, sharpness, penalty, steps)
                     told(part, f'hop {hop + 1} of {hops}')
-                evaluations += other.evaluations
-                starts = finished = sorted([*starts, other], key=lambda s: (s.value, s.index))
+                evaluations += count
+                starts = finished = sorted([*starts, other], key=_value_and_number)
         except (KeyboardInterrupt, _Cancelled):
             interrupted = True
-            best = sorted(finished, key=lambda s: (s.value, s.index))
-            starts = best + [start for start in starts if start.index not in {other.index for other in best}]
+            best = sorted(finished, key=_value_and_number)
+            starts = best + [start for start in starts if start[1] not in {number for _, number, *_ in best}]
     if not starts:
-        starts = [first_guess(problem, (config.seed, 0))]
+        starts = [first_guess(problem, config.seed, 0)]
     return starts + given_up, interrupted, evaluations
 
 
-def first_guess(problem: ExcitationProblem, task: tuple[int, int]) -> Start:
+def first_guess(problem: ExcitationProblem, seed: int, index: int) -> Start:
     """Return the best of a few random guesses."""
-    seed, index = task
     rng = np.random.default_rng([seed, index])
     multipliers = tuple(np.zeros(shape) for shape in problem.multiplier_shapes)
     guesses = [problem.random_variables(rng) for _ in range(_GUESSES)]
     margins = (_MARGIN,) * len(multipliers)
     values = [problem.lagrangian(guess, multipliers, margins, _ROUNDS[0][1], 1.0)[0] for guess in guesses]
     best = int(np.argmin(values))
-    return Start(
-        index=index,
-        variables=guesses[best],
-        multipliers=multipliers,
-        margins=margins,
-        value=values[best],
-        evaluations=_GUESSES,
-    )
+    return values[best], index, guesses[best], multipliers
+
+
+def _first_round(problem: ExcitationProblem, seed: int, index: int, iterations: int) -> tuple[Start, int]:
+    """Return a first guess after the first round, and how many evaluations both took."""
+    start, count = _improve(problem, first_guess(problem, seed, index), *_ROUNDS[0][:2], iterations)
+    return start, count + _GUESSES
 
 
 def _kicked(problem: ExcitationProblem, start: Start, config: ExcitationConfig, hop: int) -> Start:
     """Return a start with each joint's variables moved at random, by a part of their root mean square."""
     rng = np.random.default_rng([config.seed, config.starts, hop])
-    rows = start.variables.reshape(problem.model.n, -1)
+    value, _, variables, _ = start
+    rows = variables.reshape(problem.model.n, -1)
     size = _KICK * np.sqrt(np.mean(rows**2, axis=1, keepdims=True))
-    return replace(
-        start,
-        index=config.starts + hop,
-        variables=(rows + size * rng.standard_normal(rows.shape)).ravel(),
-        multipliers=tuple(np.zeros(shape) for shape in problem.multiplier_shapes),
-        evaluations=0,
-    )
+    kicked = (rows + size * rng.standard_normal(rows.shape)).ravel()
+    return value, config.starts + hop, kicked, tuple(np.zeros(shape) for shape in problem.multiplier_shapes)
 
 
 def _improve(
-    problem: ExcitationProblem, task: Start | tuple[int, int], sharpness: float, penalty: float, iterations: int
-) -> Start:
-    """Return a start after one round: a minimisation and an update of the multipliers."""
+    problem: ExcitationProblem,
+    start: Start,
+    sharpness: float,
+    penalty: float,
+    iterations: int,
+    margins: tuple[float, ...] | None = None,
+) -> tuple[Start, int]:
+    """Return a start after one round, a minimisation and an update of the multipliers, and how many evaluations."""
     from scipy.optimize import minimize  # not at the top: see robotid_ros.signals.filtering
 
-    start = task if isinstance(task, Start) else first_guess(problem, task)
+    _, index, variables, multipliers = start
+    margins = (_MARGIN,) * len(multipliers) if margins is None else margins
     result = minimize(
         problem.lagrangian,
-        start.variables,
-        args=(start.multipliers, start.margins, penalty, sharpness),
+        variables,
+        args=(multipliers, margins, penalty, sharpness),
         jac=True,
         method='L-BFGS-B',
         options={'maxiter': iterations, 'maxcor': 30},
@@ -339,40 +336,32 @@ def _improve(
     excess = problem.excess(result.x)
     multipliers = tuple(
         np.maximum(0.0, multiplier + penalty * (part + margin))
-        for multiplier, part, margin in zip(start.multipliers, excess, start.margins, strict=True)
+        for multiplier, part, margin in zip(multipliers, excess, margins, strict=True)
     )
-    return Start(
-        index=start.index,
-        variables=result.x,
-        multipliers=multipliers,
-        margins=start.margins,
-        value=float(result.fun),
-        evaluations=result.nfev + (0 if start is task else start.evaluations),
-    )
+    return (float(result.fun), index, result.x, multipliers), result.nfev
 
 
-def _settle(problem: ExcitationProblem, start: Start) -> Start | None:
-    """Return the start moved inside all limits, between the samples too, or None where that fails.
+def _settle(problem: ExcitationProblem, start: Start) -> Array | None:
+    """Return the variables of a start moved inside all limits, between the samples too, or None where that fails.
 
     A few more updates of the multipliers bring the samples inside; where the motion leaves between
     them, the margin grows by what it leaves.
     """
     sharpness, penalty, _ = _ROUNDS[-1]
+    margins = (_MARGIN,) * len(start[3])
     for _ in range(_SETTLING):
-        inside = max(float(part.max(initial=-np.inf)) for part in problem.excess(start.variables)) <= 0.0
+        variables = start[2]
+        inside = max(float(part.max(initial=-np.inf)) for part in problem.excess(variables)) <= 0.0
         if inside:
-            beyond = problem.between_samples(start.variables, _GLANCE_RATE)
+            beyond = problem.between_samples(variables, _GLANCE_RATE)
             if max(beyond) <= 0.0:
-                beyond = problem.between_samples(start.variables, _FULL_RATE)
+                beyond = problem.between_samples(variables, _FULL_RATE)
             if max(beyond) <= 0.0:
-                return start
-            margins = tuple(
-                margin + 1.2 * max(excess, 0.0) for margin, excess in zip(start.margins, beyond, strict=True)
-            )
-            start = replace(start, margins=margins)
+                return variables
+            margins = tuple(margin + 1.2 * max(excess, 0.0) for margin, excess in zip(margins, beyond, strict=True))
         else:
             penalty *= 1.5
-        start = _improve(problem, start, sharpness, penalty, 20)
+        start, _ = _improve(problem, start, sharpness, penalty, 20, margins)
     return None
 
 
@@ -383,7 +372,7 @@ def finish(problem: ExcitationProblem, starts: Sequence[Start]) -> tuple[Fourier
         settled = _settle(problem, start)
         try:
             trajectory, peaks = scale_into_limits(
-                problem.trajectory((settled or start).variables),
+                problem.trajectory(start[2] if settled is None else settled),
                 problem.model,
                 problem.limits,
                 [problem.ranges, *problem.constraints],

@@ -123,44 +123,30 @@ def smooth_step(s: Array) -> tuple[Array, Array, Array]:
     return integral, s**3 * (10.0 + s * (6.0 * s - 15.0)), 30.0 * s**2 * (1.0 - s) ** 2
 
 
-def _eased(
-    reference: Reference, t: ArrayLike, duration: float, at: float, first: float, last: float
-) -> tuple[Array, Array, Array]:
-    """Return the motion q(phi(t)) of a reference whose clock goes from one rate to another, by the chain rule.
-
-    phi = at [s] at the beginning, and phi' = first + (last - first) (10 s^3 - 15 s^4 + 6 s^5),   s = t / duration
-    """
-    s = np.atleast_1d(np.asarray(t, dtype=np.float64)) / duration
-    integral, value, slope = smooth_step(s)
-    clock = at + duration * (first * s + (last - first) * integral)
-    position, velocity, acceleration = reference.evaluate(np.minimum(clock, reference.duration))
-    rate, change = (first + (last - first) * value)[:, None], ((last - first) / duration * slope)[:, None]
-    return position, velocity * rate, acceleration * rate**2 + velocity * change
-
-
 @dataclass(frozen=True, kw_only=True)
-class SlowedDown:
-    """A reference brought to rest along its path: its clock slows to zero smoothly, and advances by duration/2."""
+class Eased:
+    """The motion q(phi(t)) of a reference whose clock goes smoothly from one rate to another; by default a stop.
+
+    phi = at at the beginning, and phi' = first + (last - first) (10 s^3 - 15 s^4 + 6 s^5),   s = t / duration
+
+    A stop is along the path, within duration/2 of the reference, and so is the way from rest to its full rate.
+    """
 
     reference: Reference
-    at: float  # time in the reference at which the slowing begins [s]
+    at: float  # time in the reference at which it begins [s]
     duration: float  # [s]
+    first: float = 1.0
+    last: float = 0.0
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return position, velocity and acceleration; see :class:`Reference`."""
-        return _eased(self.reference, t, self.duration, self.at, 1.0, 0.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpedUp:
-    """The way into a periodic motion, along its path: from rest, duration/2 [s] early, to full rate at its begin."""
-
-    reference: FourierRun
-    duration: float
-
-    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return position, velocity and acceleration; see :class:`Reference`."""
-        return _eased(self.reference, t, self.duration, -0.5 * self.duration, 0.0, 1.0)
+        """Return position, velocity and acceleration, by the chain rule; see :class:`Reference`."""
+        duration, first, last = self.duration, self.first, self.last
+        s = np.atleast_1d(np.asarray(t, dtype=np.float64)) / duration
+        integral, value, slope = smooth_step(s)
+        clock = self.at + duration * (first * s + (last - first) * integral)
+        position, velocity, acceleration = self.reference.evaluate(np.minimum(clock, self.reference.duration))
+        rate, change = (first + (last - first) * value)[:, None], ((last - first) / duration * slope)[:, None]
+        return position, velocity * rate, acceleration * rate**2 + velocity * change
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,10 +19,10 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep
 from robotid_ros.excitation.pose_tour import PoseTour
-from robotid_ros.excitation.reference import Chain, FourierRun, Reference, ReferenceCheck, Rest, SpedUp, approach
-from robotid_ros.execution.path_stop import plan_path_stop, stop_durations
+from robotid_ros.excitation.reference import Chain, Eased, FourierRun, Reference, ReferenceCheck, Rest, approach
+from robotid_ros.execution.stop import plan_path_stop, stop_durations
 from robotid_ros.execution.stopping_room import require_room
-from robotid_ros.execution.windows import KnotPlan, WindowPlan
+from robotid_ros.execution.windows import WindowPlan
 from robotid_ros.settings import Settings, setting
 
 Motion: TypeAlias = FourierTrajectory | FrictionSweep | PoseTour
@@ -172,13 +172,14 @@ def plan_run(
         parts=(*way, rest_before, *before, middle, *after, Rest(position=last, duration=config.settling_time))
     )
     begin = float(reference.starts[len(way) + 1 + len(before)])
-    knots = KnotPlan(
+    windows = WindowPlan(
+        reference,
+        leaving,
         rate=config.knot_rate,
         points=config.window_points,
         time=config.window_time,
         blend=config.trajectory_replacement == 'blend',
     )
-    windows = WindowPlan(reference, leaving, knots)
     windows.require_stops(begin + min(_LOOKED_AT * period, middle.duration))
     for since, until in ((0.0, begin + min(period, middle.duration)), (begin + middle.duration, reference.duration)):
         require_room(reference, leaving, arm, since, until)
@@ -221,7 +222,7 @@ def _fourier_parts(
     endless = FourierRun(trajectory=trajectory, duration=np.inf)
     durations = stop_durations(run, check.limits)
     entry = min(
-        (SpedUp(reference=endless, duration=duration) for duration in durations),
+        (Eased(reference=endless, at=-0.5 * each, duration=each, first=0.0, last=1.0) for each in durations),
         key=lambda part: max(check.excess(part), 0.0),
     )
     _, way_out = plan_path_stop(endless, check, [0.0], durations)

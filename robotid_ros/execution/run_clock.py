@@ -7,9 +7,13 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The time of a run: that of a monotonic clock. The clock that stamps what is sent is only read for stamps.
+"""The clocks of a run.
 
-Simulated time is the exception: it comes in messages, at any rate, and a run goes by it.
+Its time is that of a monotonic clock; the clock that stamps what is sent is only read for stamps. Simulated time is the
+exception: it comes in messages, at any rate, and a run goes by it.
+
+A trajectory has an absolute start, which the controller reads on its own clock: where that is another computer's and
+the two differ, the arm is elsewhere on its path than the sender believes.
 """
 
 import numpy as np
@@ -29,6 +33,10 @@ _WAITED = 0.1
 """Silence after which readings have waited for this node, and come at once [s]."""
 _REMEMBER = 1.0
 """Over which the rate of simulated time is measured [s]."""
+_WINDOW = 1.0
+"""The least delay of this long counts, and that of the window before [s]."""
+_OTHER_EPOCH = 1e8
+"""Clocks that differ by more do not count from the same moment [s]."""
 
 
 class RunClock:
@@ -146,3 +154,50 @@ class RunClock:
 
 def _jumped(change: float) -> str:
     return f'the clock jumped {"ahead" if change > 0.0 else "back"} by {abs(change):.2f} s'
+
+
+class ClockOffset:
+    """The least delay of recent joint states, now - stamp.
+
+    The way of a message and a busy computer can only add to a delay, so the least one is the
+    difference of the clocks plus the shortest way: it is negative only if the stamps are ahead.
+    """
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self._least = self._before = float('inf')
+        self._last = 0.0
+
+    def update(self, stamp: float, now: float) -> None:
+        """Take in when a joint state was measured, on its computer's clock, and came, on this node's [s]."""
+        delay = self._last = now - stamp
+        if self._began is None or not 0.0 <= now - self._began < _WINDOW:
+            self._before = self._least if self._began is not None else delay
+            self._began, self._least = now, delay
+        else:
+            self._least = min(self._least, delay)
+
+    @property
+    def behind(self) -> float:
+        """How far the stamps are behind this node's clock at most [s]; negative: ahead by at least as much."""
+        return 0.0 if self._began is None else min(self._least, self._before)
+
+    def problem(self, tolerance: float) -> str | None:
+        """Return a sentence if the clocks differ by more than a tolerance [s], else None."""
+        return _sentence(self.behind, tolerance)
+
+    def remark(self, tolerance: float) -> str | None:
+        """Return the sentence for the last joint state alone: what may explain that it looks wrong."""
+        return _sentence(self._last, tolerance)
+
+
+def _sentence(behind: float, tolerance: float) -> str | None:
+    if abs(behind) <= tolerance:
+        return None
+    side = f'{behind:.3g} s behind' if behind > 0.0 else f'{-behind:.3g} s ahead of'
+    text = f"the stamps of the joint states are {side} this node's clock (allowed: {tolerance:g} s): "
+    if abs(behind) > _OTHER_EPOCH:
+        return text + 'one of the two runs on simulated time; set use_sim_time alike in all nodes'
+    if behind > 0.0:
+        return text + "synchronise the two computers' clocks (chrony, PTP), unless one of them is overloaded"
+    return text + "synchronise the two computers' clocks (chrony, PTP)"

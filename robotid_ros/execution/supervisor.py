@@ -297,7 +297,7 @@ class Supervisor:
         if self._supplied is None or unseen:
             return []
         stamp = self._supplied.stamp
-        if windows.knots.blend and stamp is not None and stamp < time + self._latency:
+        if windows.blend and stamp is not None and stamp < time + self._latency:
             # The controller would lead all of it as much later as it comes late; the next one overlaps it.
             self._supplied, last = None, self.wanted + 1 == windows.count
             self.wanted += not last
@@ -550,7 +550,7 @@ class Supervisor:
         later. A controller that blends begins at its own reference, and knows the acceleration there.
         """
         away, faster = motion.position - seen.position, motion.velocity - seen.velocity
-        own = along & (np.abs(away) <= self.config.path_distance) & self.plan.windows.knots.blend
+        own = along & (np.abs(away) <= self.config.path_distance) & self.plan.windows.blend
         away, faster = np.where(own, 0.0, [away, faster])
         return JointMotion(
             position=np.where(along, led.position + away, straight.position),

@@ -24,9 +24,9 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
-from robotid_ros.excitation.reference import Reference, ReferenceCheck, SlowedDown
+from robotid_ros.excitation.reference import Eased, Reference, ReferenceCheck
 from robotid_ros.execution.joint_motion import JointMotion
-from robotid_ros.execution.path_stop import plan_path_stop, stop_durations
+from robotid_ros.execution.stop import plan_path_stop, stop_durations
 
 _LEAST_SPAN = 0.7
 """How far a window leads at least before it may begin to stop [s]: two more are sent until then."""
@@ -44,29 +44,6 @@ _MOST_BLENDED = 0.3
 _TAKEN_OVER = 0.1
 """After which a window is taken over, at the latest [s]."""
 _STOP_TOLERANCE = 2e-3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnotPlan:
-    """How a reference is cut into knots and windows.
-
-    Attributes
-    ----------
-    rate : float
-        Knots per second [Hz].
-    points : int
-        Most knots in one window.
-    time : float
-        How long a window leads from when it is due until the arm rests, where braking allows it [s].
-    blend : bool
-        The controller goes on along its trajectory until the start of the new one, and shifts a start that is past
-        (``allow_trajectory_replacement``).
-    """
-
-    rate: float = 50.0
-    points: int = 1000
-    time: float = 2.0
-    blend: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,32 +89,49 @@ class WindowPlan:
     """The windows of one run, made when they are due.
 
     The reference begins and ends at rest; the check has the limits that the stops have to keep.
+
+    Parameters
+    ----------
+    reference : Reference
+    check : ReferenceCheck
+    rate : float
+        Knots per second [Hz].
+    points : int
+        Most knots in one window.
+    time : float
+        How long a window leads from when it is due until the arm rests, where braking allows it [s].
+    blend : bool
+        The controller goes on along its trajectory until the start of the new one, and shifts a start that is past
+        (``allow_trajectory_replacement``).
     """
 
     def __init__(
         self,
         reference: Reference,
         check: ReferenceCheck,
-        knots: KnotPlan | None = None,
+        *,
+        rate: float = 50.0,
+        points: int = 1000,
+        time: float = 2.0,
+        blend: bool = False,
     ) -> None:
-        self.reference, self.check = reference, check
-        self.knots = KnotPlan() if knots is None else knots
-        step = 1.0 / self.knots.rate
+        self.reference, self.check, self.rate, self.blend = reference, check, rate, blend
+        step = 1.0 / rate
         self._durations = stop_durations(reference, check.limits)
         longest = self.longest_stop = self._durations[-1]
-        past = _MOST_BLENDED if self.knots.blend else _PAST
-        room = (self.knots.points - 2) * step - past - longest
+        past = _MOST_BLENDED if blend else _PAST
+        room = (points - 2) * step - past - longest
         self._search = max(_SEARCH, _SEARCH_RELATIVE * longest)
         least = self._search + _LEAST_SPAN
-        self._span = min(max(self.knots.time - longest, least), room)
+        self._span = min(max(time - longest, least), room)
         if self._span < least:
             raise ExcitationError(
-                f'windows of {self.knots.points} knots at {self.knots.rate:g} Hz are too short: with a stop of '
+                f'windows of {points} knots at {rate:g} Hz are too short: with a stop of '
                 f'{longest:.1f} s at the end they need {past + longest + least:.1f} s'
             )
         # two windows later is still before this one's stop: one lost message is without effect
         free = self._span - self._search
-        advance = min((free + _WITHIN) / 3.0, _MOST_BLENDED) if self.knots.blend else 0.5 * (free - _TAKEN_OVER)
+        advance = min((free + _WITHIN) / 3.0, _MOST_BLENDED) if blend else 0.5 * (free - _TAKEN_OVER)
         self._advance = max(step, float(np.floor(advance / step)) * step)
         self._lead = self._advance - _WITHIN
 
@@ -159,10 +153,10 @@ class WindowPlan:
             return self._cut(k, self.reference.duration, None)
         return self._cut(k, *self._planned_stop(k))
 
-    def _planned_stop(self, k: int) -> tuple[float, SlowedDown]:
+    def _planned_stop(self, k: int) -> tuple[float, Eased]:
         """Return where window ``k`` begins to stop, and its stop."""
-        step = 1.0 / self.knots.rate
-        end = round((self.due(k) + self._span) * self.knots.rate) * step
+        step = 1.0 / self.rate
+        end = round((self.due(k) + self._span) * self.rate) * step
         moments = (end - step * np.arange(int(self._search / step) + 1)).tolist()
         return plan_path_stop(self.reference, self.check, moments, self._durations)
 
@@ -182,13 +176,11 @@ class WindowPlan:
                     'design with some reserve, such as velocity_scaling and acceleration_scaling of 0.9'
                 )
 
-    def _cut(self, k: int, end: float, stop: SlowedDown | None) -> Window:
+    def _cut(self, k: int, end: float, stop: Eased | None) -> Window:
         """Return the knots of the reference until ``end``, and those of the stop after it."""
-        step, due, blend = 1.0 / self.knots.rate, self.due(k), self.knots.blend
+        step, due, blend = 1.0 / self.rate, self.due(k), self.blend
         begin = 0.0 if k == 0 else due + self._lead + _BRIDGE if blend else max(0.0, due - _PAST)
-        times = step * np.arange(
-            int(np.floor(begin * self.knots.rate + 1e-6)), int(np.ceil(end * self.knots.rate - 1e-6))
-        )
+        times = step * np.arange(int(np.floor(begin * self.rate + 1e-6)), int(np.ceil(end * self.rate - 1e-6)))
         if k == 0 and blend:
             times = times[(times <= self._lead) | (times >= self._lead + _BRIDGE)]
         parts = [(times, self.reference.evaluate(times))] if len(times) else []

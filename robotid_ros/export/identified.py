@@ -10,6 +10,7 @@
 """The identified arm: what simulators can hold of it, what that loses, and its whole torque as formulas for code."""
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from robotid_ros.dynamics.codegen.expression import Op
 from robotid_ros.dynamics.codegen.minimal_model import JointFriction
 from robotid_ros.dynamics.codegen.source import as_comment
 from robotid_ros.errors import IdentificationError, ModelError
-from robotid_ros.friction.terms import Functions
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
@@ -132,12 +132,12 @@ def require_accepted(arm: RobotModel, servo: Servo | None = None) -> None:
 # TorquePredictor to 1e-12.
 _TOLERANCE = 1e-12
 
-_SYMBOLIC = Functions(
+_SYMBOLIC = SimpleNamespace(
     tanh=lambda x: x.function(Op.TANH),
     exp=lambda x: x.function(Op.EXP),
     abs=lambda x: x.function(Op.ABS),
     sign=lambda x: x.function(Op.SIGN),
-    atan=lambda x: x.function(Op.ATAN),
+    arctan=lambda x: x.function(Op.ATAN),
     sin=lambda x: x.function(Op.SIN),
     cos=lambda x: x.function(Op.COS),
 )

@@ -11,23 +11,26 @@
 
 from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.design import (
-    PriorCase,
     control_trajectory,
     design_excitation,
     predicted_conditions,
     study_priors,
 )
 from robotid_ros.free_floating.identification import TargetIdentification, identify_target
-from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise, read_measurement, write_measurement
+from robotid_ros.free_floating.measurement import (
+    FloatingMeasurement,
+    SensorNoise,
+    read_measurement,
+    simulate,
+    write_measurement,
+)
 from robotid_ros.free_floating.mission import Mission, read_mission
 from robotid_ros.free_floating.robot import FreeFloatingRobot
-from robotid_ros.free_floating.simulation import simulate
 
 __all__ = [
     'FloatingMeasurement',
     'FreeFloatingRobot',
     'Mission',
-    'PriorCase',
     'RigidBody',
     'SensorNoise',
     'TargetIdentification',

@@ -15,7 +15,7 @@ trajectories of a joint with given ends form a linear space, and scaling one tow
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -383,29 +383,6 @@ class _Objective:
         return total / len(self.models), back.ravel() / len(self.models)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriorCase:
-    """One design with a wrong prior.
-
-    Attributes
-    ----------
-    criterion : str
-    prior : str
-        What was wrong.
-    expected_si, expected_scaled : float
-        Condition numbers the design expected, with the prior.
-    true_si, true_scaled : float
-        Those that the trajectory has on the true robot.
-    """
-
-    criterion: CriterionName
-    prior: str
-    expected_si: float
-    expected_scaled: float
-    true_si: float
-    true_scaled: float
-
-
 def study_priors(
     robot: FreeFloatingRobot,
     *,
@@ -413,7 +390,7 @@ def study_priors(
     seed: int = 0,
     progress: Progress | None = None,
     **settings: Any,
-) -> list[PriorCase]:
+) -> list[tuple[CriterionName, str, tuple[float, float], tuple[float, float]]]:
     """Design with priors that are 50 % off and evaluate the trajectories on the true robot.
 
     Parameters
@@ -426,8 +403,14 @@ def study_priors(
     progress : callable, optional
     **settings
         Of :func:`robotid_ros.free_floating.design_excitation`: start, limits, period, ...
+
+    Returns
+    -------
+    list of tuple
+        Of each design its criterion, what was wrong of the prior, the condition numbers that it expected with the
+        prior, and those that the trajectory has on the true robot: in SI units, and column-scaled.
     """
-    cases: list[PriorCase] = []
+    cases: list[tuple[CriterionName, str, tuple[float, float], tuple[float, float]]] = []
     total = len(criteria) * len(PRIORS)
     for criterion in criteria:
         for prior, (mass, center, inertia) in PRIORS.items():
@@ -435,15 +418,6 @@ def study_priors(
                 progress(len(cases) / total, f'{criterion}, prior off in: {prior}')
             assumed = robot.with_body(robot.body.scaled(mass=mass, center_of_mass=center, inertia=inertia))
             design = design_excitation(assumed, criterion=criterion, seed=seed, **settings)
-            si, scaled = predicted_conditions(robot, design.trajectory)
-            cases.append(
-                PriorCase(
-                    criterion=criterion,
-                    prior=prior,
-                    expected_si=design.excitation.condition,
-                    expected_scaled=design.excitation.condition_scaled,
-                    true_si=si,
-                    true_scaled=scaled,
-                )
-            )
+            expected = design.excitation.condition, design.excitation.condition_scaled
+            cases.append((criterion, prior, expected, predicted_conditions(robot, design.trajectory)))
     return cases

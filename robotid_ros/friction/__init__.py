@@ -13,20 +13,16 @@ from robotid_ros.friction.fit import dissipative_least_squares, initial_guess
 from robotid_ros.friction.model import (
     FRICTION_MODELS,
     FRICTION_OPTIONS,
-    FrictionBasis,
     FrictionModel,
     friction_model,
     parse_friction,
     unit_of,
 )
-from robotid_ros.friction.terms import Functions
 
 __all__ = [
     'FRICTION_MODELS',
     'FRICTION_OPTIONS',
-    'FrictionBasis',
     'FrictionModel',
-    'Functions',
     'dissipative_least_squares',
     'friction_model',
     'initial_guess',

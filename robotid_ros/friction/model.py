@@ -11,7 +11,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,13 +22,10 @@ from robotid_ros.friction.terms import (
     DISTANCES,
     LONGEST_DELAY,
     MODELS,
-    NUMPY,
     OPTIONS,
-    Functions,
     Motion,
     Parameter,
     Quantity,
-    Shape,
     Term,
     by_direction,
 )
@@ -52,21 +49,6 @@ _UNITS: dict[Quantity, str] = {
 def unit_of(quantity: Quantity, joint_type: str) -> str:
     """Return the SI unit of a friction parameter of a revolute or a prismatic joint."""
     return joint_unit(_UNITS[quantity], joint_type)
-
-
-class FrictionBasis(NamedTuple):
-    """The linear part of a friction model at given velocities.
-
-    Attributes
-    ----------
-    columns : ndarray, shape (N, n, k)
-        Torque per unit of each linear parameter.
-    sensitivity : ndarray, shape (N, n, k, s)
-        Derivative of the columns with respect to the s shape parameters.
-    """
-
-    columns: Array
-    sensitivity: Array
 
 
 _PER_JOINT = ('velocity_scale', 'ripple_frequency', 'spring', 'presliding')  # a number for each joint, or for all
@@ -143,7 +125,7 @@ class FrictionModel:
         return tuple(parameter for term in self.terms for parameter in term.parameters)
 
     @property
-    def _shapes(self) -> tuple[Shape, ...]:
+    def _shapes(self) -> tuple[Parameter, ...]:
         return tuple({term.shape.name: term.shape for term in self.terms if term.shape is not None}.values())
 
     @property
@@ -193,10 +175,9 @@ class FrictionModel:
     def shape_bounds(self, fastest: Array) -> tuple[Array, Array]:
         """Return bounds of the shape parameters, shapes (n, s), given each joint's largest speed, shape (n,)."""
         size = [fastest if shape.quantity == 'velocity' else 1.0 / fastest for shape in self._shapes]
-        lower = [each * shape.low for each, shape in zip(size, self._shapes, strict=True)]
-        upper = [each * shape.high for each, shape in zip(size, self._shapes, strict=True)]
-        empty = np.zeros((len(fastest), 0))
-        return (np.stack(lower, axis=1), np.stack(upper, axis=1)) if size else (empty, empty)
+        scale = np.reshape(size, (-1, len(fastest))).T
+        low, high = np.reshape([shape.limits for shape in self._shapes], (-1, 2)).T
+        return scale * low, scale * high
 
     def _motion(
         self,
@@ -204,7 +185,7 @@ class FrictionModel:
         shape: Iterable[Any],
         load: Any,
         position: Any,
-        functions: Functions = NUMPY,
+        functions: Any = np,
         slide: Array | None = None,
         slip: Array | None = None,
     ) -> Motion:
@@ -276,8 +257,11 @@ class FrictionModel:
         load: Array | None = None,
         position: Array | None = None,
         slide: Array | None = None,
-    ) -> FrictionBasis:
-        """Return the columns and their derivatives with respect to the shape parameters; arguments as above."""
+    ) -> tuple[Array, Array]:
+        """Return the columns, and their derivatives with respect to the shape parameters, shape (N, n, k, s).
+
+        Arguments as above.
+        """
         motion = self._motion(velocity, shape.T, load, position, slide=slide)
         sensitivity = np.zeros((*velocity.shape, len(self.linear_names), len(self.shape_names)))
         start = 0
@@ -287,7 +271,7 @@ class FrictionModel:
                 for k, bend in enumerate(term.bends(motion)):
                     sensitivity[..., start + k, at] = bend
             start += len(term.parameters)
-        return FrictionBasis(self._columns(motion), sensitivity)
+        return self._columns(motion), sensitivity
 
     def torque(
         self,
@@ -316,7 +300,7 @@ class FrictionModel:
         return moving.torque(velocity, parameters[:, kept], load)
 
     def expression(
-        self, velocity: Any, parameters: Sequence[Any], load: Any = None, position: Any = None, *, functions: Functions
+        self, velocity: Any, parameters: Sequence[Any], load: Any = None, position: Any = None, *, functions: Any
     ) -> Any:
         """Return the torque of one joint as an expression, for generated code.
 
@@ -324,8 +308,8 @@ class FrictionModel:
         ----------
         velocity, load, position : symbol
         parameters : sequence of float or symbol, length k + s
-        functions : Functions
-            The functions of the symbols; the symbols have the arithmetic operators.
+        functions : object
+            With tanh, exp, abs, sign, arctan, sin and cos of the symbols; these have the arithmetic operators.
         """
         k = len(self.linear_names)
         motion = self._motion(velocity, parameters[k:], load, position, functions)

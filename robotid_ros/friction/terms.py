@@ -13,8 +13,8 @@ A term is linear in its parameters and has at most one shape parameter, which en
 
     tau = sum_i columns_i(v, load, q, shape) parameter_i
 
-The equations use arithmetic and the functions of :class:`Functions` only, so that they evaluate with arrays as
-well as with symbols.
+The equations use arithmetic and tanh, exp, abs, sign, arctan, sin and cos of a namespace only: numpy for arrays, or one
+with the same functions of symbols.
 """
 
 import math
@@ -46,22 +46,6 @@ DISTANCES = (1.0, 3.0, 10.0, 30.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Functions:
-    """The functions that the equations of friction use, of arrays or of symbols."""
-
-    tanh: Callable[[Any], Any]
-    exp: Callable[[Any], Any]
-    abs: Callable[[Any], Any]
-    sign: Callable[[Any], Any]
-    atan: Callable[[Any], Any]
-    sin: Callable[[Any], Any]
-    cos: Callable[[Any], Any]
-
-
-NUMPY = Functions(tanh=np.tanh, exp=np.exp, abs=np.abs, sign=np.sign, atan=np.arctan, sin=np.sin, cos=np.cos)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Motion:
     """Arguments of friction: arrays of shape (N, n), or symbols of one joint."""
 
@@ -76,18 +60,19 @@ class Motion:
     ripple_frequency: Any = 0.0  # shape (n,), or float, as the next two: see FrictionModel
     ripple_limit: float = 10.0
     spring: Any = 1.0
-    functions: Functions = NUMPY
+    functions: Any = np  # numpy, or the same functions of symbols
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A parameter that the torque is linear in."""
+    """A parameter that the torque is linear in, or the one that enters a term non-linearly, its shape."""
 
     name: str
-    quantity: Quantity  # from which its unit follows
+    quantity: Quantity  # from which its unit follows; of a shape a velocity or an inverse velocity
     # linear combination of the model's parameters that must not be negative, so that friction dissipates; empty where
     # the parameter may have either sign; by default the parameter itself
     bound: Mapping[str, float] | None = None
+    limits: tuple[float, float] = (0.0, math.inf)  # of a shape, times the joint's largest speed, or its inverse
 
     @property
     def not_negative(self) -> Mapping[str, float]:
@@ -96,22 +81,12 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """A parameter that enters non-linearly."""
-
-    name: str
-    quantity: Quantity  # a velocity or an inverse velocity
-    low: float  # bounds, as multiples of the joint's largest speed, or of its inverse
-    high: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
     """A part of a friction model."""
 
     parameters: tuple[Parameter, ...]
     columns: Callable[[Motion], tuple[Any, ...]]  # torque per unit of each parameter
-    shape: Shape | None = None
+    shape: Parameter | None = None
     bends: Callable[[Motion], tuple[Any, ...]] | None = None  # derivatives of the columns by the shape parameter
     needs_load: bool = False  # whether the columns depend on the transmitted torque, or on the position
     needs_position: bool = False
@@ -166,7 +141,7 @@ def _film_bends(at: Motion) -> tuple[Any, ...]:
 STRIBECK = Term(
     parameters=(Parameter(name='coulomb', quantity='force'), Parameter(name='static', quantity='force')),
     columns=_film,
-    shape=Shape(name='stribeck_velocity', quantity='velocity', low=0.01, high=1.0),
+    shape=Parameter(name='stribeck_velocity', quantity='velocity', limits=(0.01, 1.0)),
     bends=_film_bends,
 )
 
@@ -181,8 +156,8 @@ def _arctangent_bends(at: Motion) -> tuple[Any, ...]:
 # Rates between a nearly linear and a nearly stepwise arctangent over the range of speeds.
 ARCTANGENT = Term(
     parameters=(Parameter(name='arctan_gain', quantity='force', bound={'coulomb': 1.0, 'arctan_gain': math.pi / 2}),),
-    columns=lambda at: (at.functions.atan(at.shape['arctan_rate'] * at.velocity),),
-    shape=Shape(name='arctan_rate', quantity='inverse velocity', low=0.5, high=100.0),
+    columns=lambda at: (at.functions.arctan(at.shape['arctan_rate'] * at.velocity),),
+    shape=Parameter(name='arctan_rate', quantity='inverse velocity', limits=(0.5, 100.0)),
     bends=_arctangent_bends,
 )
 

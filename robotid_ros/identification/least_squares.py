@@ -264,8 +264,8 @@ def _bends(piece: Piece, friction: FrictionModel, shape: Array, linear: Array, l
     if shape.shape[1] == 0:
         return np.zeros((*samples.dq.shape, 0))
     own = None if load is None else load[piece.rows]
-    basis = friction.basis(samples.dq, shape, own, samples.q, samples.slide)
-    return samples.filtered(np.einsum('Nnks,nk->Nns', basis.sensitivity, linear))
+    _, sensitivity = friction.basis(samples.dq, shape, own, samples.q, samples.slide)
+    return samples.filtered(np.einsum('Nnks,nk->Nns', sensitivity, linear))
 
 
 def fit_of_parameters(

@@ -322,7 +322,7 @@ class _Rows:
         k = len(self.model.linear_names)
         total = np.zeros((len(self.root), len(parameters)))
         for side, velocity in self._sides:
-            basis = self.model.basis(velocity[:, None], parameters[None, k:], self._load, self._position)
-            bends = np.einsum('Nks,k->Ns', basis.sensitivity[:, 0], parameters[:k])
-            total += side * np.concatenate([basis.columns[:, 0], bends], axis=1)
+            columns, sensitivity = self.model.basis(velocity[:, None], parameters[None, k:], self._load, self._position)
+            bends = np.einsum('Nks,k->Ns', sensitivity[:, 0], parameters[:k])
+            total += side * np.concatenate([columns[:, 0], bends], axis=1)
         return np.asarray(total * self.root[:, None])

@@ -233,7 +233,7 @@ class ArmDriver:
         self._first = message, now
         self._prepare()
         # One period, stamped with the start of the first one.
-        one_period = plan.one_period(plan.windows.knots.rate)
+        one_period = plan.one_period(plan.windows.rate)
         reference = trajectory_message(plan.joint_names, run_clock.begin + plan.begin, *one_period)
         reference.header.frame_id = purpose
         publish(self._reference, reference)

@@ -21,7 +21,7 @@ from sensor_msgs.msg import JointState
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ExcitationError
-from robotid_ros.execution.clock_offset import ClockOffset
+from robotid_ros.execution.run_clock import ClockOffset
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.nodes.messages import joint_state_values, newest, seconds
 from robotid_ros.nodes.parameters import read_parameters

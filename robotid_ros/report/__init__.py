@@ -9,15 +9,12 @@
 
 """Reports that people read: figures, tables and a verdict in one self-contained page."""
 
-from robotid_ros.report.content import Column, Fact, Figure, Report, Section, Table, Verdict
+from robotid_ros.report.content import Figure, Report, Table, Verdict
 from robotid_ros.report.page import can_draw, render_report, write_report
 
 __all__ = [
-    'Column',
-    'Fact',
     'Figure',
     'Report',
-    'Section',
     'Table',
     'Verdict',
     'can_draw',

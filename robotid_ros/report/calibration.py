@@ -14,27 +14,31 @@ from collections.abc import Iterator
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.calibration.pose_selection import Workspace
 from robotid_ros.calibration.result import CalibrationResult, ParameterEstimate
 from robotid_ros.calibration.validation import Accuracy
 from robotid_ros.report.content import (
-    Fact,
+    Chart,
     Figure,
     Item,
     Report,
+    Role,
     Table,
     Verdict,
+    axis,
+    dots,
     integer,
+    line,
     number,
     percent,
     quantities,
+    rule,
     sections_of,
     sentence,
+    spread,
     usable,
     words,
 )
 from robotid_ros.report.parameters import NORMAL_95, interval_chart
-from robotid_ros.report.plot import Chart, Role, axis, chart, dots, line, rule, spread
 
 _ROWS = 14
 _SCALES = {'m': ('mm', 1e3, 'Lengths'), 'rad': ('mrad', 1e3, 'Angles')}
@@ -59,17 +63,13 @@ def calibration_report(result: CalibrationResult) -> Report:
         f'{_mm(before.rms)} to {_mm(after.rms)} mm rms.',
         verdict=_verdict(result, name, before, after),
         facts=(
-            Fact(label=f'Error before, {name}', value=f'{_mm(before.rms)} mm', note=f'largest {_mm(before.max)} mm'),
-            Fact(label=f'Error after, {name}', value=f'{_mm(after.rms)} mm', note=f'largest {_mm(after.max)} mm'),
-            Fact(
-                label='Parameters found',
-                value=str(result.identifiable),
-                note=f'{result.structural} with unlimited poses',
-            ),
-            Fact(
-                label='Condition number',
-                value=number(result.condition_number),
-                note=f'observability index O1 {number(result.observability_index)}',
+            (f'Error before, {name}', f'{_mm(before.rms)} mm', f'largest {_mm(before.max)} mm'),
+            (f'Error after, {name}', f'{_mm(after.rms)} mm', f'largest {_mm(after.max)} mm'),
+            ('Parameters found', str(result.identifiable), f'{result.structural} with unlimited poses'),
+            (
+                'Condition number',
+                number(result.condition_number),
+                f'observability index O1 {number(result.observability_index)}',
             ),
         ),
         sections=sections_of(
@@ -119,7 +119,7 @@ def _accuracy_items(result: CalibrationResult, where: str, pair: tuple[Array, Ar
         caption=f'Position error along the axes, {where}',
         reading='Blue should be a thin band around zero without trend; single far points are outliers.',
         charts=tuple(
-            chart(
+            Chart(
                 f'{name} axis',
                 'measurement',
                 'error [mm]',
@@ -199,7 +199,7 @@ def _cumulative(result: CalibrationResult) -> Chart:
         trace = line(role, np.maximum(distance[keep], 1e-6), share, label)
         traces.append({**trace, 'line': {**trace['line'], 'dash': dash}})
         medians.append(float(np.median(distance)))
-    return chart(
+    return Chart(
         'Share of poses with less error',
         axis('position error [mm]', log=True),
         axis('poses [%]', limits=(0.0, 103.0)),
@@ -212,7 +212,7 @@ def _cumulative(result: CalibrationResult) -> Chart:
 def _by_measurement(result: CalibrationResult) -> Chart:
     before, after = _distance(result.nominal.residual), _distance(result.fit.residual)
     row = np.arange(1.0, len(before) + 1.0)
-    return chart(
+    return Chart(
         'Each measurement',
         'measurement',
         axis('position error [mm]', log=True),
@@ -288,16 +288,15 @@ def _mm(metres: float) -> str:
     return number(1e3 * metres)
 
 
-def workspace_report(workspace: Workspace) -> Report:
-    """Return the report of a sampled workspace: where the tool can be, from three sides."""
-    points = workspace.positions
+def workspace_report(points: Array) -> Report:
+    """Return the report of a sampled workspace, shape (N, 3) [m]: where the tool can be, from three sides."""
     charts = []
     for first, second, side in ((0, 1, 'from above'), (0, 2, 'from the front'), (1, 2, 'from the side')):
         ends = ', '.join(
             f'{"xyz"[k]} from {number(points[:, k].min())} to {number(points[:, k].max())} m' for k in (first, second)
         )
         charts.append(
-            chart(
+            Chart(
                 side,
                 f'{"xyz"[first]} [m]',
                 axis(f'{"xyz"[second]} [m]', scaleanchor='x', constrain='domain'),
@@ -312,12 +311,12 @@ def workspace_report(workspace: Workspace) -> Report:
         reading='Each point is the tool at one random configuration within the joint limits.',
         charts=tuple(charts),
     )
-    reach = f'{number(workspace.reach)} m'
+    reach = f'{number(float(np.linalg.norm(points, axis=1).max()))} m'
     return Report(
         kind='Workspace',
         title='Workspace',
         summary=f'{integer(len(points))} random configurations within the joint limits; the tool reaches {reach}.',
         verdict=None,
-        facts=(Fact(label='Reach', value=reach), Fact(label='Samples', value=integer(len(points)))),
+        facts=(('Reach', reach, ''), ('Samples', integer(len(points)), '')),
         sections=sections_of(('Where the tool can be', (figure,))),
     )

@@ -18,25 +18,26 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.report.content import (
-    Column,
-    Fact,
+    Chart,
     Figure,
     Level,
     Report,
     Table,
     Verdict,
+    axis,
+    curve,
     friction_label,
     listed,
     number,
     percent,
     quantities,
+    rule,
     sections_of,
     unit,
     units_of,
     words,
 )
 from robotid_ros.report.parameters import by_link, short_name
-from robotid_ros.report.plot import axis, chart, curve, rule
 from robotid_ros.report.subject import judged, parameters_of, velocity_steps
 
 _FALSE_ALARM = 0.01  # chance that any parameter of an unchanged arm is said to have moved
@@ -89,7 +90,7 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
     explained = [percent(100.0 - metrics.relative_error_total) for _, metrics in on_what]
     errors = Table(
         caption='Match of each joint',
-        columns=(*words('Result', 'On'), *(Column(name=joint) for joint in first.joint_names)),
+        columns=(*words('Result', 'On'), *((joint, '', True) for joint in first.joint_names)),
         rows=tuple(
             (name, on, *map(percent, metrics.match)) for (name, _), (on, metrics) in zip(results, on_what, strict=True)
         ),
@@ -103,10 +104,10 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
         f'{len(labels)} parameters.',
         verdict=_verdict([f'{short_name(labels[k])} ({number(moved[k], 2)} σ)' for k in beyond], results),
         facts=(
-            Fact(label='Moved', value=f'{len(beyond)} of {len(labels)}', note='parameters'),
-            Fact(label='Largest change', value=f'{number(abs(moved[order[0]]), 2)} σ', note=labels[order[0]]),
-            Fact(label='Torque explained, first', value=explained[0], note=names[0]),
-            Fact(label='Torque explained, last', value=explained[-1], note=names[-1]),
+            ('Moved', f'{len(beyond)} of {len(labels)}', 'parameters'),
+            ('Largest change', f'{number(abs(moved[order[0]]), 2)} σ', labels[order[0]]),
+            ('Torque explained, first', explained[0], names[0]),
+            ('Torque explained, last', explained[-1], names[-1]),
         ),
         sections=sections_of(
             ('Parameters', (_drift_figure(results, labels, drift, limit), table)),
@@ -167,7 +168,7 @@ def _drift_figure(
             for n, k in enumerate(members)
         ]
         charts.append(
-            chart(
+            Chart(
                 title,
                 axis(tickvals=steps.tolist(), ticktext=[name for name, _ in results], tickangle=0),
                 'change [σ]',
@@ -200,7 +201,7 @@ def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Fig
     for j, joint in enumerate(first.joint_names):
         torque, rate, _ = units_of(first.joint_types[j])
         charts.append(
-            chart(
+            Chart(
                 joint,
                 f'velocity [{rate}]',
                 f'friction [{torque}]',

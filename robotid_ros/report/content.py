@@ -7,14 +7,181 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The contents of a report, independent of their form: tables, figures, numbers and sentences."""
+"""The contents of a report, independent of their form: charts, tables, figures, numbers and sentences.
+
+Charts are as plotly.js takes them (https://plotly.com/javascript/reference), traces and axes as plain mappings; the
+browser draws them. Colours: M. Okabe, K. Ito, "Color Universal Design" (2008). Dash and marker differ too, so that a
+curve can be told without its colour.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from robotid_ros.report.plot import Chart
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray
+
+Role: TypeAlias = Literal['measured', 'predicted', 'residual', 'prior', 'truth', 'limit', 'accent']
+Trace: TypeAlias = dict[str, Any]
+
+_COLOURS: dict[Role, str] = {
+    'measured': '#848e9a',
+    'predicted': '#0072b2',
+    'residual': '#d55e00',
+    'prior': '#b07a00',
+    'truth': '#007d5d',
+    'limit': '#8b5a83',
+    'accent': '#5b6573',
+}
+_DASHES: dict[Role, str] = {'prior': 'dot', 'truth': 'dashdot', 'limit': 'dot'}
+_MARKERS: dict[Role, str] = {'prior': 'diamond-open', 'truth': 'x-thin-open', 'accent': 'square'}
+_SERIES = ('#0072b2', '#d55e00', '#007d5d', '#b07a00', '#8b5a83', '#4aa3d8', '#5b6573', '#a3314a', '#6b8e23', '#24292f')
+
+_POINTS = 3000  # of a curve, several for each pixel of a wide screen, so that zooming in shows more
+_DOTS = 800  # SVG draws each dot as an element; a page with some thousand still scrolls smoothly
+
+
+class Chart:
+    """Traces over two axes, each an axis or its name with unit, and what else plotly.js's layout may hold.
+
+    ``note`` holds a few figures that belong to it. ``alt`` says what it shows beyond title and note, in a sentence, for
+    those who do not see it. The height is in px.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        x: str | Trace,
+        y: str | Trace,
+        *traces: Trace,
+        note: str = '',
+        alt: str = '',
+        height: int = 290,
+        **layout: Any,
+    ) -> None:
+        axes = {key: axis(each) if isinstance(each, str) else each for key, each in (('xaxis', x), ('yaxis', y))}
+        self.title, self.traces, self.layout = title, traces, {**axes, **layout}
+        self.note, self.alt, self.height = note, alt, height
+
+
+def line(role: Role, x: Array, y: Array, label: str, **more: Any) -> Trace:
+    """Return a curve through points; ``x`` and ``y`` have shape (N,). Of long ones only the extremes are kept.
+
+    ``more`` is passed on to plotly.js, here and below.
+    """
+    x, y = envelope(x, y)
+    style = {'color': _COLOURS[role], 'width': 1.4, 'dash': _DASHES.get(role, 'solid')}
+    return {'type': 'scatter', 'mode': 'lines', 'x': x, 'y': y, 'name': label, 'line': style, **more}
+
+
+def curve(number: int, x: Array, y: Array, label: str, **more: Any) -> Trace:
+    """Return a curve that has no role, such as that of one joint, in the colour of its number."""
+    return line('accent', x, y, label, line={'color': _SERIES[number % len(_SERIES)], 'width': 1.4}, **more)
+
+
+def dots(role: Role, x: Array, y: Array, label: str, size: float = 3.5, **more: Any) -> Trace:
+    """Return a cloud of points; ``x`` and ``y`` have shape (N,). Of many, evenly spread ones are kept."""
+    keep = spread(len(x))
+    marker = {'color': _COLOURS[role], 'size': size, 'opacity': 0.55, 'symbol': _MARKERS.get(role, 'circle')}
+    return {'type': 'scatter', 'mode': 'markers', 'x': x[keep], 'y': y[keep], 'name': label, 'marker': marker, **more}
+
+
+def band(role: Role, x: Array, low: Array, high: Array, label: str) -> Trace:
+    """Return the area between two curves over ``x``; all have shape (N,)."""
+    outline = {'x': np.concatenate([x, x[::-1]]), 'y': np.concatenate([high, low[::-1]])}
+    colour = {'fillcolor': f'{_COLOURS[role]}38', 'line': {'width': 0}}
+    return {
+        'type': 'scatter',
+        'mode': 'lines',
+        **outline,
+        'fill': 'toself',
+        'name': label,
+        'hoverinfo': 'skip',
+        **colour,
+    }
+
+
+def intervals(
+    role: Role, values: Array, label: str, rows: Sequence[str], half: Array | None = None, shift: float = 0.0
+) -> Trace:
+    """Return a marker on each named row, with a bar of ``half`` on either side; both have shape (N,).
+
+    The marker stands ``shift`` rows above its row.
+    """
+    trace: Trace = {
+        'type': 'scatter',
+        'mode': 'markers',
+        'x': values,
+        'y': np.arange(len(values)) - shift,
+        'text': list(rows),
+        'name': label,
+        'hovertemplate': '%{text}: %{x:.5g}<extra>%{fullData.name}</extra>',
+        'marker': {'color': _COLOURS[role], 'size': 7, 'symbol': _MARKERS.get(role, 'circle'), 'line': {'width': 1.5}},
+    }
+    if half is not None:
+        trace['error_x'] = {'type': 'data', 'array': half, 'color': _COLOURS[role], 'thickness': 1.3, 'width': 3}
+    return trace
+
+
+def rule(along: Literal['x', 'y'], at: float, role: Role = 'limit') -> Trace:
+    """Return a straight line across the whole chart, at one value of an axis."""
+    this, other = ('x', 'y') if along == 'x' else ('y', 'x')
+    ends = {f'{this}0': at, f'{this}1': at, f'{this}ref': along, f'{other}0': 0, f'{other}1': 1, f'{other}ref': 'paper'}
+    return {'type': 'line', **ends, 'line': {'color': _COLOURS[role], 'width': 1, 'dash': 'dot'}}
+
+
+def axis(
+    title: str = '',
+    *,
+    log: bool = False,
+    limits: tuple[float, float] | None = None,
+    rows: Sequence[str] = (),
+    **more: Any,
+) -> Trace:
+    """Return an axis: its name with unit, its scale, and its range where it is not that of the data.
+
+    With ``rows``, the axis is a list of names, the first on top.
+    """
+    result: Trace = {'title': {'text': title}, **more}
+    if log:
+        result |= {'type': 'log', 'dtick': 1, 'exponentformat': 'power'}
+    if limits is not None:
+        result['range'] = [float(np.log10(x)) for x in limits] if log else [float(x) for x in limits]
+    if rows:
+        places = {'tickvals': list(range(len(rows))), 'ticktext': list(rows), 'range': [len(rows) - 0.4, -0.6]}
+        result |= {'tickmode': 'array', 'automargin': True, 'zeroline': False, **places}
+    return result
+
+
+def envelope(x: Array, y: Array, points: int = _POINTS) -> tuple[Array, Array]:
+    """Return the smallest and the largest value of each stretch of a long curve, in their order.
+
+    A curve drawn through them covers the same pixels as one through all points: no peak is lost. Up to ``points`` + 2
+    points are returned as they are, x and y of shape (N,); of more, at most that many are left.
+    """
+    count = len(x)
+    if count <= points + 2:
+        return x, y
+    size = -(-count // (points // 2))
+    full = count // size * size
+    starts = np.arange(0, full, size)
+    blocks = np.asarray(y)[:full].reshape(-1, size)
+    tail = np.arange(full, count)
+    last = tail[[y[tail].argmin(), y[tail].argmax()]] if len(tail) else tail
+    keep = np.unique(
+        np.concatenate([starts + blocks.argmin(axis=1), starts + blocks.argmax(axis=1), last, [0, count - 1]])
+    )
+    return x[keep], y[keep]
+
+
+def spread(count: int, at_most: int = _DOTS) -> IntArray:
+    """Return indices of evenly spread samples of a series of ``count``."""
+    if count <= at_most:
+        return np.arange(count)
+    return np.linspace(0, count - 1, at_most).astype(np.int64)
+
 
 _SUPERSCRIPT = str.maketrans('0123456789-', '⁰¹²³⁴⁵⁶⁷⁸⁹⁻')
 _MINUS = '−'
@@ -93,13 +260,8 @@ def usable(gain: Sequence[str], cautions: Sequence[str]) -> Verdict:
     return Verdict(level='good', headline='Usable', reasons=tuple(gain))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
-    """One number that everybody wants to see first, with its unit; the note says what to compare it with."""
-
-    label: str
-    value: str
-    note: str = ''
+Fact: TypeAlias = tuple[str, str, str]
+"""A number that everybody wants to see first: what it is, the number with its unit, what to compare it with or ''."""
 
 
 def condition_level(scaled: float) -> Level:
@@ -109,7 +271,7 @@ def condition_level(scaled: float) -> Level:
 
 def condition_fact(scaled: float, si: float) -> Fact:
     """Return a condition number as a fact, column-scaled and in SI units."""
-    return Fact(label='Condition number', value=number(scaled), note=f'column-scaled; {number(si)} in SI')
+    return ('Condition number', number(scaled), f'column-scaled; {number(si)} in SI')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,24 +288,19 @@ class Figure:
     wide: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """Head of a table's column."""
-
-    name: str
-    unit: str = ''
-    numeric: bool = True
+Column: TypeAlias = tuple[str, str, bool]
+"""Head of a table's column: its name, what is printed below it, and whether it holds numbers."""
 
 
 def words(*names: str) -> tuple[Column, ...]:
     """Return columns of text."""
-    return tuple(Column(name=name, numeric=False) for name in names)
+    return tuple((name, '', False) for name in names)
 
 
 def quantities(*heads: str) -> tuple[Column, ...]:
     """Return columns of numbers; what stands in brackets is printed below the name: 'Mass [kg]'."""
     split = [head.removesuffix(']').partition(' [') for head in heads]
-    return tuple(Column(name=name, unit=below) for name, _, below in split)
+    return tuple((name, below, True) for name, _, below in split)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,25 +320,18 @@ class Table:
 Item: TypeAlias = Figure | Table | str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A heading with what stands under it; a plain string is a paragraph."""
-
-    title: str
-    items: tuple[Item, ...]
-
-
-def sections_of(*named: tuple[str, Iterable[Item]]) -> tuple[Section, ...]:
+def sections_of(*named: tuple[str, Iterable[Item]]) -> tuple[tuple[str, tuple[Item, ...]], ...]:
     """Return sections, each a title with what stands under it; one without items is left out."""
     listed = [(title, tuple(items)) for title, items in named]
-    return tuple(Section(title=title, items=items) for title, items in listed if items)
+    return tuple((title, items) for title, items in listed if items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A whole report: what was done (kind: "Dynamic identification") with what (title: the robot's name).
 
-    The summary is one paragraph. There is no verdict where there is nothing to judge.
+    The summary is one paragraph. There is no verdict where there is nothing to judge. A section is a heading with what
+    stands under it; a plain string is a paragraph.
     """
 
     kind: str
@@ -189,9 +339,9 @@ class Report:
     summary: str
     verdict: Verdict | None
     facts: tuple[Fact, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[tuple[str, tuple[Item, ...]], ...]
 
     @property
     def figures(self) -> tuple[Figure, ...]:
         """All figures, in order."""
-        return tuple(item for section in self.sections for item in section.items if isinstance(item, Figure))
+        return tuple(item for _, items in self.sections for item in items if isinstance(item, Figure))

@@ -14,9 +14,9 @@ Its bodies are triangles: the shapes and meshes of its URDF, or capsules.
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from xml.etree import ElementTree
 
 import numpy as np
@@ -39,25 +39,30 @@ from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_tree import origin_of
 from robotid_ros.report.content import (
+    Chart,
     Fact,
     Figure,
     Item,
     Level,
     Report,
     Table,
+    Trace,
     Verdict,
+    axis,
     condition_fact,
     condition_level,
+    dots,
+    line,
     number,
     percent,
     quantities,
+    rule,
     sections_of,
     sentence,
     units_of,
     words,
 )
 from robotid_ros.report.page import render_report
-from robotid_ros.report.plot import Trace, axis, chart, dots, line, rule
 
 _SAMPLES = 2001
 _TOLERANCE = 1e-6  # of a limit
@@ -84,18 +89,9 @@ moment, with the path of its tool, the ground and the walls"></div>
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Body:
-    """Triangles that move with one link.
-
-    ``link`` is the number of the moving link, -1 for the base; ``vertices``, shape (V, 3), are in its frame [m], and
-    ``faces``, shape (F, 3), are their indices.
-    """
-
-    name: str
-    link: int
-    vertices: Array
-    faces: IntArray
+Body: TypeAlias = tuple[str, int, Array, IntArray]
+"""Triangles that move with one link: a name, the number of the moving link, -1 for the base, the vertices in its frame,
+shape (V, 3) [m], and the faces, shape (F, 3), as indices of vertices."""
 
 
 def arm_bodies(model: RobotModel, folder: Path | None = None) -> tuple[tuple[Body, ...], tuple[str, ...]]:
@@ -122,12 +118,12 @@ def arm_bodies(model: RobotModel, folder: Path | None = None) -> tuple[tuple[Bod
                 continue
             if pieces:
                 vertices, faces = _trimesh().util.append_faces(*zip(*pieces, strict=True))
-                bodies.append(Body(name=name, link=link, vertices=vertices, faces=faces))
+                bodies.append((name, link, vertices, faces))
                 break
         else:
             if failed:
                 notes.append(f"the mesh of '{name}' could not be read ({failed})")
-    shown = {body.link for body in bodies}
+    shown = {link for _, link, _, _ in bodies}
     # Of the arm when all links lie in one line.
     length = float(np.linalg.norm(model.placements[:, :3, 3], axis=1).sum() + np.linalg.norm(model.tip[:3, 3])) or 1.0
     missing = [
@@ -220,35 +216,53 @@ def _capsule(model: RobotModel, capsule: Capsule) -> Body:
     middle = np.asarray(mesh.vertices) - mesh.bounds.mean(axis=0)
     vertices = middle @ turn[:3, :3].T + 0.5 * (capsule.start + capsule.end)
     placed = vertices @ placement[:3, :3].T + placement[:3, 3]
-    return Body(name=capsule.frame, link=link, vertices=placed, faces=np.asarray(mesh.faces, dtype=np.int64))
+    return capsule.frame, link, placed, np.asarray(mesh.faces, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Motion:
-    """One period of a design at N instants ``time`` [s]."""
+class DrawnMotion:
+    """One period of a design at N instants ``time`` [s], with the torque of the description, and the bodies of the arm.
 
-    time: Array
-    signals: Array  # shape (4, N, n): position, velocity, acceleration and torque
-    share: Array  # shape (4, n): how close each comes to its limit, 1 at the limit, NaN where there is none
-    nearest: IntArray  # shape (4, n): the instants at which
-    poses: Array  # shape (N, n, 4, 4): of the links in the base frame
-    tip: Array  # shape (N, 3): path of the tool [m]
-    floor: float  # height of the ground, or of the plane that the base is mounted on, in the base frame [m]
+    ``signals``, shape (4, N, n), are position, velocity, acceleration and torque; ``share``, shape (4, n), says how
+    close each comes to its limit, 1 at the limit, NaN where there is none, and ``nearest``, shape (4, n), at which
+    instants; ``poses``, shape (N, n, 4, 4), are those of the links in the base frame, ``tip``, shape (N, 3), is the
+    path of the tool [m], and ``floor`` the height of the ground, or of the plane that the base is mounted on, in the
+    base frame [m]. For ``bodies`` and ``notes`` see :func:`arm_bodies`.
+    """
+
+    def __init__(self, model: RobotModel, design: ExcitationDesign, folder: Path | None = None) -> None:
+        self.model, self.design = model, design
+        self.bodies, self.notes = arm_bodies(model, folder)
+        self.time = np.linspace(0.0, design.trajectory.period, _SAMPLES)
+        q, dq, ddq = design.trajectory.evaluate(self.time)
+        self.signals = np.stack([q, dq, ddq, inverse_dynamics(model, q, dq, ddq, friction=True)])
+        limits = design.limits
+        middle = np.zeros((4, model.n))
+        with np.errstate(invalid='ignore'):
+            middle[0] = 0.5 * (limits.upper + limits.lower)
+            half = 0.5 * (limits.upper - limits.lower)
+            largest = np.stack([half, limits.velocity, limits.acceleration, limits.effort])
+            shares = np.abs(self.signals - middle[:, None]) / largest[:, None]
+        shares = np.where(np.isfinite(shares), shares, 0.0)
+        share = shares.max(axis=1)
+        self.share = np.where(share == 0.0, np.nan, share)
+        self.nearest = shares.argmax(axis=1)
+        self.poses = link_transforms(model, q)
+        self.tip = (self.poses[:, -1] @ model.tip)[:, :3, 3]
+        self.floor = design.config.ground_height if design.config.ground else 0.0
 
 
-def _moving_picture(
-    model: RobotModel, design: ExcitationDesign, motion: _Motion, bodies: tuple[Body, ...]
-) -> tuple[str, dict[str, Any]]:
+def _moving_picture(motion: DrawnMotion) -> tuple[str, dict[str, Any]]:
     """Return the place of a design's moving picture as HTML, with controls and stills, and what its script needs.
 
     That is the bodies, their poses for each picture, and what stands around.
     """
+    model, design, bodies = motion.model, motion.design, motion.bodies
     period, config = design.trajectory.period, design.config
     along, tip, floor = motion.poses, motion.tip[::4], motion.floor
     corners = [tip]  # of a box around the arm over the whole motion, with some room [m]
-    for body in bodies:
-        ends = np.stack([body.vertices.min(axis=0), body.vertices.max(axis=0)])
-        pose = along[::10, body.link] if body.link >= 0 else np.eye(4)[None]
+    for _, link, vertices, _ in bodies:
+        ends = np.stack([vertices.min(axis=0), vertices.max(axis=0)])
+        pose = along[::10, link] if link >= 0 else np.eye(4)[None]
         corners += [pose[:, :3, :3] @ point + pose[:, :3, 3] for point in ends]
     points = np.concatenate(corners)
     room = 0.06 * float(np.ptp(points, axis=0).max())
@@ -261,7 +275,8 @@ def _moving_picture(
     geometry = configured_geometry(model, replace(config, geometry='') if gone else config)
 
     def shape(body: Body) -> dict[str, Any]:
-        return {'name': body.name, 'link': body.link, 'vertices': body.vertices.ravel(), 'faces': body.faces.ravel()}
+        name, link, vertices, faces = body
+        return {'name': name, 'link': link, 'vertices': vertices.ravel(), 'faces': faces.ravel()}
 
     def finite(corner: tuple[float, ...]) -> list[float | None]:
         return [float(x) if np.isfinite(x) else None for x in corner] or [None, None, None]
@@ -315,15 +330,15 @@ def _pictures(
     pictures = []
     for time, pose in zip(times, poses, strict=True):
         drawn = []
-        for body in bodies:
-            where = np.eye(4) if body.link < 0 else pose[body.link]
-            points = body.vertices @ where[:3, :3].T + where[:3, 3]
+        for _, link, vertices, _ in bodies:
+            where = np.eye(4) if link < 0 else pose[link]
+            points = vertices @ where[:3, :3].T + where[:3, 3]
             flat = placed(points)
             try:
                 outline = flat[ConvexHull(flat).vertices]
             except QhullError:  # a body without thickness
                 outline = flat[:2]
-            colour = '#9aa1aa' if body.link < 0 else _SHADES[body.link % 2]
+            colour = '#9aa1aa' if link < 0 else _SHADES[link % 2]
             drawn.append((float((points @ towards).mean()), polygon(outline, colour, '#566170')))
         arm = ''.join(polygon for _, polygon in sorted(drawn, key=lambda each: each[0]))
         pictures.append(
@@ -345,42 +360,14 @@ def design_page(model: RobotModel, design: ExcitationDesign, *, folder: Path | N
 
     A MissingDependencyError says that plotly or trimesh is not installed.
     """
-    bodies, notes = arm_bodies(model, folder)
-    motion = motion_of(model, design)
-    picture, data = _moving_picture(model, design, motion, bodies)
-    report = design_report(model, design, motion, bodies, notes)
-    return render_report(report, before=picture, data=data, script='design.js')
+    motion = DrawnMotion(model, design, folder)
+    picture, data = _moving_picture(motion)
+    return render_report(design_report(motion), before=picture, data=data, script='design.js')
 
 
-def motion_of(model: RobotModel, design: ExcitationDesign) -> _Motion:
-    """Return one period of a design, with the torque of the robot description."""
-    time = np.linspace(0.0, design.trajectory.period, _SAMPLES)
-    q, dq, ddq = design.trajectory.evaluate(time)
-    signals = np.stack([q, dq, ddq, inverse_dynamics(model, q, dq, ddq, friction=True)])
-    limits = design.limits
-    middle = np.zeros((4, model.n))
-    with np.errstate(invalid='ignore'):
-        middle[0] = 0.5 * (limits.upper + limits.lower)
-        largest = np.stack([0.5 * (limits.upper - limits.lower), limits.velocity, limits.acceleration, limits.effort])
-        shares = np.abs(signals - middle[:, None]) / largest[:, None]
-    shares = np.where(np.isfinite(shares), shares, 0.0)
-    share = shares.max(axis=1)
-    poses = link_transforms(model, q)
-    return _Motion(
-        time=time,
-        signals=signals,
-        share=np.where(share == 0.0, np.nan, share),
-        nearest=shares.argmax(axis=1),
-        poses=poses,
-        tip=(poses[:, -1] @ model.tip)[:, :3, 3],
-        floor=design.config.ground_height if design.config.ground else 0.0,
-    )
-
-
-def design_report(
-    model: RobotModel, design: ExcitationDesign, motion: _Motion, bodies: tuple[Body, ...], notes: tuple[str, ...]
-) -> Report:
+def design_report(motion: DrawnMotion) -> Report:
     """Return what the page of a design says beside its moving picture."""
+    design = motion.design
     settings = {key: value for key, value in design.config.to_dict().items() if value not in ('', (), [])}
     rows = [
         (key.replace('_', ' '), str(value)) for key, value in {**settings, 'evaluations': design.evaluations}.items()
@@ -388,22 +375,22 @@ def design_report(
     table = Table(caption='Settings of the design', columns=words('Setting', 'Value'), rows=tuple(rows))
     return Report(
         kind='Excitation',
-        title=model.name,
+        title=motion.model.name,
         summary=f'A Fourier trajectory of {design.trajectory.harmonics} harmonics that repeats after '
         f'{number(design.trajectory.period)} s and shows {design.counted}. '
         'Drag to turn the arm, scroll to come closer.',
-        verdict=_verdict(model, design, motion, bodies),
-        facts=_facts(design, motion),
+        verdict=_verdict(motion),
+        facts=_facts(motion),
         sections=sections_of(
-            ('Limits', _limit_items(model, design, motion)),
-            ('How it was done', (table, *map(sentence, notes))),
+            ('Limits', _limit_items(motion)),
+            ('How it was done', (table, *map(sentence, motion.notes))),
         ),
     )
 
 
-def _verdict(model: RobotModel, design: ExcitationDesign, motion: _Motion, bodies: tuple[Body, ...]) -> Verdict:
+def _verdict(motion: DrawnMotion) -> Verdict:
     """Return whether a design looks fit to be run, and why."""
-    bad, caution = [], []
+    design, bad, caution = motion.design, list[str](), list[str]()
     for k, j in np.argwhere(motion.share > 1.0 + _TOLERANCE):
         bad.append(
             f'The {_QUANTITIES[k]} of {design.joint_names[j]} breaks its limit: '
@@ -415,7 +402,7 @@ def _verdict(model: RobotModel, design: ExcitationDesign, motion: _Motion, bodie
         bad.append(f'{said}: some parameters would not be determined. Allow more range or harmonics, or more starts.')
     elif condition_level(scaled) == 'caution':
         caution.append(f'{said}; below 30 is good.')
-    turning = np.array([kind == 'revolute' for kind in model.joint_types])
+    turning = np.array([kind == 'revolute' for kind in motion.model.joint_types])
     fastest = np.abs(motion.signals[2]).max(axis=0) * turning
     j = int(fastest.argmax())
     if fastest[j] > _FAST:
@@ -423,7 +410,7 @@ def _verdict(model: RobotModel, design: ExcitationDesign, motion: _Motion, bodie
             f'{design.joint_names[j]} accelerates with up to {number(fastest[j])} rad/s²; arms of this size are '
             f'made for 7.5 to {_FAST:.0f}.'
         )
-    depth, time = _lowest_point(motion, bodies)
+    depth, time = _lowest_point(motion)
     if depth < motion.floor - _BELOW:
         below = 'the ground' if design.config.ground else 'its base'
         bad.append(
@@ -444,20 +431,21 @@ def _verdict(model: RobotModel, design: ExcitationDesign, motion: _Motion, bodie
     return Verdict(level=level, headline=headline, reasons=reasons)
 
 
-def _lowest_point(motion: _Motion, bodies: tuple[Body, ...]) -> tuple[float, float]:
+def _lowest_point(motion: DrawnMotion) -> tuple[float, float]:
     """Return how low the moving bodies come in the base frame [m], and when [s]."""
     height, time = np.inf, 0.0
-    for body in bodies:
-        if body.link >= 1:  # the base and the first link turn in place
-            pose = motion.poses[::4, body.link]
-            lowest = (body.vertices @ pose[:, 2, :3].T + pose[:, 2, 3]).min(axis=0)
+    for _, link, vertices, _ in motion.bodies:
+        if link >= 1:  # the base and the first link turn in place
+            pose = motion.poses[::4, link]
+            lowest = (vertices @ pose[:, 2, :3].T + pose[:, 2, 3]).min(axis=0)
             k = int(lowest.argmin())
             if lowest[k] < height:
                 height, time = float(lowest[k]), float(motion.time[::4][k])
     return height, time
 
 
-def _facts(design: ExcitationDesign, motion: _Motion) -> tuple[Fact, ...]:
+def _facts(motion: DrawnMotion) -> tuple[Fact, ...]:
+    design = motion.design
     found, trajectory = design.excitation, design.trajectory
     value, note = 'no limits', ''
     if not np.isnan(motion.share).all():
@@ -467,15 +455,15 @@ def _facts(design: ExcitationDesign, motion: _Motion) -> tuple[Fact, ...]:
     reach = np.linalg.norm(np.diff(motion.tip, axis=0), axis=1).sum()
     return (
         condition_fact(found.condition_scaled, found.condition),
-        Fact(label='Period', value=f'{number(trajectory.period)} s', note=f'{trajectory.harmonics} harmonics'),
-        Fact(label='Closest to a limit', value=value, note=note),
-        Fact(label='Path of the tool', value=f'{number(reach)} m', note='in one period'),
+        ('Period', f'{number(trajectory.period)} s', f'{trajectory.harmonics} harmonics'),
+        ('Closest to a limit', value, note),
+        ('Path of the tool', f'{number(reach)} m', 'in one period'),
     )
 
 
-def _limit_items(model: RobotModel, design: ExcitationDesign, motion: _Motion) -> Iterator[Item]:
+def _limit_items(motion: DrawnMotion) -> Iterator[Item]:
     """Yield how close each joint comes to its limits, how close the arm comes to bounds in space, and the motion."""
-    rows = []
+    model, design, rows = motion.model, motion.design, []
     for joint, shares, nearest in zip(model.joint_names, motion.share.T, motion.nearest.T, strict=True):
         cells = [
             'no limit' if np.isnan(share) else f'{percent(100 * share)} at {time:.1f} s'
@@ -503,17 +491,17 @@ def _limit_items(model: RobotModel, design: ExcitationDesign, motion: _Motion) -
             levels=tuple('bad' if peak.excess > _TOLERANCE else 'good' for peak in closest),
             reading=f'The {len(closest)} closest of {len(peaks)} workspace and clearance bounds.',
         )
-    yield _limit_figure(model, design, motion)
+    yield _limit_figure(motion)
 
 
-def _limit_figure(model: RobotModel, design: ExcitationDesign, motion: _Motion) -> Figure:
+def _limit_figure(motion: DrawnMotion) -> Figure:
     """Return position, velocity, acceleration and torque over one period with their limits, one chart per joint."""
-    limits = design.limits
+    limits = motion.design.limits
     largest = limits.velocity, limits.acceleration, limits.effort
     bounds = np.array([(limits.lower, limits.upper), *((-bound, bound) for bound in largest)])
     charts = []
-    for j, joint in enumerate(design.joint_names):
-        torque, speed, length = units_of(model.joint_types[j])
+    for j, joint in enumerate(motion.design.joint_names):
+        torque, speed, length = units_of(motion.model.joint_types[j])
         names = (f'q [{length}]', f'q̇ [{speed}]', f'q̈ [{speed}²]', f'τ [{torque}]')
         traces: list[Trace] = []
         layout: Trace = {}
@@ -534,7 +522,7 @@ def _limit_figure(model: RobotModel, design: ExcitationDesign, motion: _Motion) 
         shares = np.nan_to_num(motion.share[:, j])
         worst = int(shares.argmax())
         charts.append(
-            chart(
+            Chart(
                 joint,
                 axis('time [s]', anchor='y4'),
                 layout.pop('yaxis'),

@@ -21,24 +21,30 @@ from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.transforms import rotation_of_quaternion, vector_of_rotation
 from robotid_ros.report.content import (
-    Fact,
+    Chart,
     Figure,
     Item,
     Report,
+    Role,
     Table,
+    Trace,
     Verdict,
+    axis,
+    band,
     condition_fact,
+    curve,
     integer,
+    line,
     number,
     percent,
     quantities,
+    rule,
     sections_of,
     sentence,
     unit,
     usable,
     words,
 )
-from robotid_ros.report.plot import Chart, Role, Trace, axis, band, chart, curve, line, rule
 
 _NAMES = ('m', 'cx', 'cy', 'cz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
 _UNITS = ('kg', 'm', 'm', 'm', *('kg*m^2',) * 6)
@@ -66,14 +72,10 @@ def free_floating_report(
         summary=summary,
         verdict=_verdict(result),
         facts=(
-            Fact(label='Mass of the target', value=f'{number(target.mass, 4)} kg', note=f'± {percent(share, 3)} (1 σ)'),
+            ('Mass of the target', f'{number(target.mass, 4)} kg', f'± {percent(share, 3)} (1 σ)'),
             condition_fact(result.condition_scaled, result.condition_si),
-            Fact(
-                label='Residual against noise',
-                value=number(result.noise_scale),
-                note='1 where the model explains everything but noise',
-            ),
-            Fact(label='Samples', value=integer(result.samples), note=f'momentum: {result.momentum_source}'),
+            ('Residual against noise', number(result.noise_scale), '1 where the model explains everything but noise'),
+            ('Samples', integer(result.samples), f'momentum: {result.momentum_source}'),
         ),
         sections=sections_of(
             ('Target', _target_items(result, truth)),
@@ -157,7 +159,7 @@ def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Ite
         ('predicted', 'column-scaled', result.conditions[kept, 1]),
         ('residual', 'SI units', result.conditions[kept, 0]),
     )
-    drawn = chart(
+    drawn = Chart(
         'Condition number',
         'time [s]',
         axis('condition number', log=True),
@@ -188,7 +190,7 @@ def _history_chart(k: int, time: Array, values: Array, final: Array, deviation: 
     low, high = (float(q) for q in np.quantile(values[len(values) // 10 :], [0.02, 0.98]))
     low, high = min(low, *ends), max(high, *ends)
     margin = 0.15 * (high - low) + 1e-3 * max(abs(low), abs(high)) + 1e-12
-    return chart(
+    return Chart(
         name,
         'time [s]',
         axis(of, limits=(low - margin, high + margin)),
@@ -226,7 +228,7 @@ def trajectory_report(
         title=name,
         summary=f'A Fourier trajectory of {len(joint_names)} joints that repeats after {period}.',
         verdict=None,
-        facts=(Fact(label='Period', value=period),),
+        facts=(('Period', period, ''),),
         sections=sections_of(('Motion', (figure,))),
     )
 
@@ -242,7 +244,7 @@ def base_motion_report(name: str, measurement: FloatingMeasurement) -> Report:
         title=name,
         summary=f'Motion of the free-floating base over {duration}.',
         verdict=None,
-        facts=(Fact(label='Duration', value=duration), Fact(label='Samples', value=integer(len(measurement.time)))),
+        facts=(('Duration', duration, ''), ('Samples', integer(len(measurement.time)), '')),
         sections=sections_of(('Base', (_base_figure(measurement),))),
     )
 
@@ -272,7 +274,7 @@ def _over_time(
     title: str, of: str, time: Array, values: Array, names: Sequence[str], rules: Sequence[Trace] = ()
 ) -> Chart:
     """Return one curve for each column, in colours of its own."""
-    return chart(
+    return Chart(
         title,
         'time [s]',
         of,

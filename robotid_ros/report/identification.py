@@ -22,21 +22,27 @@ from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.content import (
+    Chart,
     Figure,
     Item,
     Report,
     Table,
+    axis,
+    band,
+    dots,
     friction_label,
     integer,
+    line,
     number,
     quantities,
+    rule,
     sections_of,
+    spread,
     unit,
     units_of,
     words,
 )
 from robotid_ros.report.parameters import interval_chart, parameter_items
-from robotid_ros.report.plot import axis, band, chart, dots, line, rule, spread
 from robotid_ros.report.subject import Run, Subject, consistent_error, friction_used, predicted_run, velocity_steps
 from robotid_ros.report.verdict import (
     condition_table,
@@ -160,7 +166,7 @@ def _brief(value: Any) -> str:
 def _search_figure(cost: Array) -> Figure:
     """Return the fitness of the best parameters over the cycles of a search."""
     cycle, fitness = np.arange(float(len(cost))), 1.0 / (1.0 + cost)
-    drawn = chart(
+    drawn = Chart(
         'Bee colony',
         'cycle',
         'fitness 1 / (1 + F)',
@@ -195,7 +201,7 @@ def torque_figure(run: Run) -> Figure:
         measured, model, before = dataset.tau[rows, j], run.predicted[rows, j], run.described[rows, j]
         errors = [float(np.sqrt(np.mean((measured - other) ** 2))) for other in (before, model)]
         charts.append(
-            chart(
+            Chart(
                 joint,
                 axis('time [s]', anchor='y2'),
                 axis(f'torque [{torque}]', domain=[0.4, 1.0], limits=_in_sight(measured, model, before)),
@@ -237,7 +243,7 @@ def residual_velocity_figure(run: Run) -> Figure:
         residual, velocity = run.residual[:, j], run.dataset.dq[:, j]
         centre, mean, deviation = _binned(velocity, residual)
         charts.append(
-            chart(
+            Chart(
                 joint,
                 f'velocity [{speed}]',
                 f'difference [{torque}]',
@@ -291,7 +297,7 @@ def residual_spectrum_figure(run: Run) -> Figure:
         top = float(np.sqrt(max(power.max(), left.max())))
         shown = max(0.2 * float(np.sqrt(left.min())), 1e-6 * top, 1e-30), 2.0 * max(top, 1e-29)
         charts.append(
-            chart(
+            Chart(
                 joint,
                 axis('frequency [Hz]', log=True),
                 axis(f'amplitude [{torque}/√Hz]', log=True, limits=shown),
@@ -320,7 +326,7 @@ def coverage_figure(run: Run, limits: JointLimits) -> Figure:
         ends = [float(end) for end in (limits.lower[j], limits.upper[j]) if q.min() - reach < end < q.max() + reach]
         speeds = (-1.0, 1.0) if limits.velocity[j] < 1.3 * fast else ()
         charts.append(
-            chart(
+            Chart(
                 joint,
                 f'position [{length}]',
                 f'velocity [{speed}]',
@@ -407,7 +413,7 @@ def _curve_figure(subject: Subject) -> Figure:
         margin = 0.06 * (high - low) + 1e-9
         fast = float(np.abs(v).max())
         charts.append(
-            chart(
+            Chart(
                 joint,
                 f'velocity [{speed}]',
                 axis(f'friction [{torque}]', limits=(low - margin, high + margin)),
@@ -452,7 +458,7 @@ def _gain_figure(subject: Subject) -> Figure:
         errors = (after - linear(run.dataset.dq[:, j]) @ fitted)[rows], run.residual[rows, j]
         rms = [number(float(np.sqrt(np.mean(error**2)))) for error in errors]
         charts.append(
-            chart(
+            Chart(
                 joint,
                 'time [s]',
                 f'torque error [{torque}]',
@@ -499,7 +505,7 @@ def ripple_figure(
         inside = inside[spread(len(inside))]
         q, joint, rate = dataset.q[inside, j], dataset.joint_names[j], number(frequency[j])
         charts.append(
-            chart(
+            Chart(
                 joint,
                 f'position [{length}]',
                 f'ripple [{torque}]',

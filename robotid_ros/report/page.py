@@ -26,8 +26,7 @@ import numpy as np
 import robotid_ros
 from robotid_ros.errors import MissingDependencyError
 from robotid_ros.files import write_text
-from robotid_ros.report.content import Item, Level, Report, Table, Verdict
-from robotid_ros.report.plot import Chart
+from robotid_ros.report.content import Chart, Item, Level, Report, Table, Verdict
 
 _SHORT = 24  # characters of a row's name that fit into one line on a phone
 _LIGHTS: dict[Level, tuple[str, str]] = {  # a word for those who see no colour, and a shape
@@ -70,14 +69,14 @@ def render_report(report: Report, *, before: str = '', data: Any = None, script:
     """
     charts: dict[str, Chart] = {}
     links, sections = '', []
-    for k, section in enumerate(report.sections, 1):
-        items = '\n'.join(_item(item, f'chart-{k}-{number}', charts) for number, item in enumerate(section.items, 1))
-        links += f'<a href="#section-{k}">{escape(section.title)}</a>'
-        sections.append(f'<section id="section-{k}"><h2>{escape(section.title)}</h2>\n{items}\n</section>')
+    for k, (title, items) in enumerate(report.sections, 1):
+        inside = '\n'.join(_item(item, f'chart-{k}-{number}', charts) for number, item in enumerate(items, 1))
+        links += f'<a href="#section-{k}">{escape(title)}</a>'
+        sections.append(f'<section id="section-{k}"><h2>{escape(title)}</h2>\n{inside}\n</section>')
     facts = ''
-    for fact in report.facts:
-        note = f'<dd class="note">{escape(fact.note)}</dd>' if fact.note else ''
-        facts += f'<div><dt>{escape(fact.label)}</dt><dd>{escape(fact.value)}</dd>{note}</div>'
+    for label, value, note in report.facts:
+        below = f'<dd class="note">{escape(note)}</dd>' if note else ''
+        facts += f'<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd>{below}</div>'
     body = (
         f'<header>\n<p class="kind">{escape(report.kind)}</p>\n<h1>{escape(report.title)}</h1>\n'
         f'{_verdict(report.verdict)}\n<p class="summary">{escape(report.summary)}</p>\n'
@@ -179,12 +178,10 @@ def panel(chart: Chart, name: str, caption: str = '') -> str:
 
 
 def _table(table: Table) -> str:
-    text = ['' if column.numeric else ' class=text' for column in table.columns]
-    units = [f'<small>{escape(column.unit)}</small>' if column.unit else '' for column in table.columns]
-    heads = ''.join(
-        f'<th scope="col"{kind}>{escape(column.name)}{unit}</th>'
-        for column, kind, unit in zip(table.columns, text, units, strict=True)
-    )
+    text = ['' if numeric else ' class=text' for _, _, numeric in table.columns]
+    heads = ''
+    for (name, below, _), kind in zip(table.columns, text, strict=True):
+        heads += f'<th scope="col"{kind}>{escape(name)}{f"<small>{escape(below)}</small>" if below else ""}</th>'
     rows = ''
     for (first, *others), level in zip(table.rows, table.levels or [None] * len(table.rows), strict=True):
         cells = ''.join(f'<td{kind}>{escape(cell)}</td>' for kind, cell in zip(text[1:], others, strict=True))

@@ -16,8 +16,23 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.model.inertia import joint_unit, split_inertial_parameters
-from robotid_ros.report.content import Figure, Item, Level, Table, number, percent, quantities, unit, words
-from robotid_ros.report.plot import Chart, Trace, axis, chart, intervals, rule, spread
+from robotid_ros.report.content import (
+    Chart,
+    Figure,
+    Item,
+    Level,
+    Table,
+    Trace,
+    axis,
+    intervals,
+    number,
+    percent,
+    quantities,
+    rule,
+    spread,
+    unit,
+    words,
+)
 from robotid_ros.report.subject import Subject, friction_used, parameters_of
 
 NORMAL_95 = 1.96
@@ -153,7 +168,7 @@ def _link_figure(subject: Subject) -> Figure:
         open_ = sum(level == 'bad' for level in levels)
         largest = number(float(np.abs(deviations[members]).max()), 2)
         charts.append(
-            chart(
+            Chart(
                 link,
                 change,
                 axis(rows=[short_name(names[k]) for k in members], showgrid=False),
@@ -195,7 +210,7 @@ def interval_chart(title: str, rows: Sequence[str], of: str, values: Array, std:
     """Return one chart of values with 95 % intervals, a row for each, arrays of shape (p,), in a unit as printed."""
     half = np.where(np.isfinite(std), NORMAL_95 * std, np.nan)
     clear = int(np.sum(np.abs(values) > half))
-    return chart(
+    return Chart(
         title,
         of,
         axis(rows=rows, showgrid=False),
@@ -261,7 +276,7 @@ def _correlation_figure(names: Sequence[str], correlation: Array) -> Figure:
         'colorscale': [[0, '#a34a00'], [0.25, '#efb98a'], [0.5, '#ffffff'], [0.75, '#8fc1e3'], [1, '#00507d']],
         'colorbar': {'thickness': 10, 'outlinewidth': 0, 'tickvals': [-1, -0.5, 0, 0.5, 1]},
     }
-    drawn = chart(
+    drawn = Chart(
         f'{count} parameters',
         axis(tickangle=-90, **rows),
         axis(autorange='reversed', **rows),

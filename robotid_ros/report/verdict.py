@@ -19,24 +19,27 @@ from robotid_ros.identification import IdentificationResult
 from robotid_ros.report.content import (
     GOOD_CONDITION,
     POOR_CONDITION,
+    Chart,
     Fact,
     Figure,
     Item,
     Level,
     Table,
     Verdict,
+    axis,
     condition_fact,
     condition_level,
     friction_label,
     integer,
+    intervals,
     number,
     percent,
     quantities,
+    rule,
     sentence,
     usable,
     words,
 )
-from robotid_ros.report.plot import axis, chart, intervals, rule
 from robotid_ros.report.subject import Subject
 
 _GOOD_MATCH, _FAIR_MATCH = 85.0, 65.0  # %
@@ -121,22 +124,24 @@ def facts(subject: Subject) -> tuple[Fact, ...]:
     result, metrics, data = subject.result, subject.metrics, subject.training.dataset
     worst = int(metrics.rmse.argmax())
     return (
-        Fact(
-            label=f'Torque explained, {subject.judged.title.lower()}',
-            value=percent(100.0 - metrics.relative_error_total),
-            note=f'training {percent(100.0 - result.metrics["training"].relative_error_total)}',
+        (
+            f'Torque explained, {subject.judged.title.lower()}',
+            percent(100.0 - metrics.relative_error_total),
+            f'training {percent(100.0 - result.metrics["training"].relative_error_total)}',
         ),
-        Fact(
-            label='Largest rmse of a joint',
-            value=f'{number(metrics.rmse[worst])} {subject.torque_unit(worst)}',
-            note=metrics.joint_names[worst],
+        (
+            'Largest rmse of a joint',
+            f'{number(metrics.rmse[worst])} {subject.torque_unit(worst)}',
+            metrics.joint_names[worst],
         ),
         condition_fact(result.condition_scaled, result.condition_si),
-        Fact(
-            label='Samples',
-            value=integer(len(data)),
-            note=f'{number(data.rate)} Hz, '
-            + (f'bandwidth {number(data.cutoff)} Hz' if data.cutoff < 0.49 * data.rate else 'not filtered'),
+        (
+            'Samples',
+            integer(len(data)),
+            (
+                f'{number(data.rate)} Hz, '
+                + (f'bandwidth {number(data.cutoff)} Hz' if data.cutoff < 0.49 * data.rate else 'not filtered')
+            ),
         ),
     )
 
@@ -281,7 +286,7 @@ def replay_items(found: Replayed) -> Iterator[Item]:
     rows = found.joint_names
     before, after = found.described.relative, found.identified.relative
     low, high = float(min(before.min(), after.min())), float(max(before.max(), after.max()))
-    drawn = chart(
+    drawn = Chart(
         'Error of the motion',
         axis('error [%]', log=True, limits=(0.5 * max(low, 1e-3), 2.0 * max(high, READY))),
         axis(rows=rows),

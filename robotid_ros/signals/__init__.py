@@ -19,7 +19,7 @@ from robotid_ros.signals.differentiation import (
 from robotid_ros.signals.filtering import Bandwidth, choose_cutoff, guarded_smoothing, motion_band, zero_phase_low_pass
 from robotid_ros.signals.late_stamps import LateStamps
 from robotid_ros.signals.motor import check_motor_side, prior_factors
-from robotid_ros.signals.screening import SampleScreen, ScreenCounts, TurnUnwrapper
+from robotid_ros.signals.screening import SampleScreen, TurnUnwrapper
 
 __all__ = [
     'AveragedPeriod',
@@ -27,7 +27,6 @@ __all__ = [
     'FourierFit',
     'PeriodAverage',
     'SampleScreen',
-    'ScreenCounts',
     'LateStamps',
     'TurnUnwrapper',
     'check_motor_side',

@@ -68,15 +68,6 @@ class AveragedPeriod:
         return np.asarray(self.noise_std * np.sqrt(np.mean(1.0 / filled)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Period:
-    """One period on the grid of phases: values at the bins' centres, samples per bin."""
-
-    number: int
-    values: Array
-    count: IntArray
-
-
 @dataclass(slots=True)
 class PeriodAverage:
     """Accumulates the average of a periodic signal sample by sample.
@@ -124,7 +115,8 @@ class PeriodAverage:
     _number: int | None = None  # of the period being collected
     _offset: Array = field(default_factory=lambda: np.zeros(0))
     _open: Array = field(default_factory=lambda: np.zeros(0))  # (M, C + 2): sums of values, of places, count
-    _held: list[_Period] = field(default_factory=list)
+    # Number, values at the centres of the bins, and samples per bin of the periods held back.
+    _held: list[tuple[int, Array, IntArray]] = field(default_factory=list)
     _count: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     _periods: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     _mean: Array = field(default_factory=lambda: np.zeros(0))
@@ -195,33 +187,29 @@ class PeriodAverage:
         elif covered < self.coverage:
             self.excluded.append((number, f'only {100.0 * covered:.0f} % of its samples are there'))
         else:
-            period = _Period(number, _centred(self._open), count)
-            stands = self._standing(period)
+            values = _centred(self._open)
+            stands = self._standing(values, count)
             if stands > 0.0:
                 self.excluded.append((number, f'the arm stands for {100.0 * stands:.0f} % of it'))
+            elif len(self._recent):
+                self._accept_or_exclude(number, values, count)
             else:
-                self._judge(period)
+                self._held.append((number, values, count))
+                if len(self._held) >= self.initial:
+                    self._release()
         self._open[:] = 0.0
 
-    def _standing(self, period: _Period) -> float:
+    def _standing(self, values: Array, count: IntArray) -> float:
         """Return the share of a period in which the arm stands although the reference moves."""
         if self.travel is None:
             return 0.0
-        filled = period.count > 0
+        filled = count > 0
         place = np.arange(self.bins)[filled] / self.bins
         parts = len(self.travel)
         seen = np.bincount((place * parts).astype(int), minlength=parts) > 0.5 * self.bins / parts
-        moved = travel(place, period.values[filled, : self.moving], parts)
+        moved = travel(place, values[filled, : self.moving], parts)
         asked = self.travel > _SLOW * self.travel.max()
         return float(np.mean(seen & asked & (moved < _STANDS * self.travel)))
-
-    def _judge(self, period: _Period) -> None:
-        if len(self._recent):
-            self._accept_or_exclude(period)
-            return
-        self._held.append(period)
-        if len(self._held) >= self.initial:
-            self._release()
 
     def _release(self) -> None:
         """Judge the periods held back against their median, which two outliers of five do not change."""
@@ -229,21 +217,21 @@ class PeriodAverage:
         if not held:
             return
         if len(held) < 3:  # with two periods, the outlier is unknown
-            self._recent = held[0].values.copy()
+            self._recent = held[0][1].copy()
             for period in held:
-                self._merge(period)
+                self._merge(*period)
             return
         # Signal by signal: all at once would take several times the memory of the periods themselves.
-        columns = zip(*(period.values.T for period in held), strict=True)
+        columns = zip(*(values.T for _, values, _ in held), strict=True)
         self._recent = np.stack([np.median(each, axis=0) for each in columns], axis=1)
-        deviations = [self._deviation(period) for period in held]
+        deviations = [self._deviation(values, count) for _, values, count in held]
         self._usual = [np.median(np.stack(deviations), axis=0)]
         self._first = self._recent.copy()
         for period in held:
-            self._accept_or_exclude(period)
+            self._accept_or_exclude(*period)
         self._first = self._recent.copy()
 
-    def _deviation(self, period: _Period) -> Array:
+    def _deviation(self, values: Array, count: IntArray) -> Array:
         """Return root mean square and largest deviation per channel, shape (2, C).
 
         A reversal of friction a few samples earlier is no fault: the root mean square leaves out the
@@ -251,20 +239,20 @@ class PeriodAverage:
         """
         from scipy import ndimage  # not at the top: see filtering.py
 
-        counted = period.count > 0
+        counted = count > 0
         some = np.flatnonzero(counted)[:: max(1, self.bins // 4096)]  # enough for a root mean square
-        squares = np.sort((period.values[some] - self._recent[some]) ** 2, axis=0)
+        squares = np.sort((values[some] - self._recent[some]) ** 2, axis=0)
         kept = max(1, int(0.95 * len(squares)))
         width = 2 * max(2, round(0.01 * self.bins / self.period)) + 1
         largest = []
-        for values, recent in zip(period.values.T, self._recent.T, strict=True):
-            above = values - ndimage.maximum_filter1d(recent, width, mode='wrap')
-            below = ndimage.minimum_filter1d(recent, width, mode='wrap') - values
+        for column, recent in zip(values.T, self._recent.T, strict=True):
+            above = column - ndimage.maximum_filter1d(recent, width, mode='wrap')
+            below = ndimage.minimum_filter1d(recent, width, mode='wrap') - column
             largest.append(max(float(np.maximum(above, below)[counted].max()), 0.0))
         return np.stack([np.sqrt(squares[:kept].mean(axis=0)), largest])
 
-    def _accept_or_exclude(self, period: _Period) -> None:
-        deviation = self._deviation(period)
+    def _accept_or_exclude(self, number: int, values: Array, count: IntArray) -> None:
+        deviation = self._deviation(values, count)
         strength = self._recent.std(axis=0)
         usual = np.median(np.stack(self._usual), axis=0) if self._usual else deviation
         limit = self.outlier_factor * usual + 1e-3 * strength * np.array([[1.0], [10.0]])
@@ -272,22 +260,22 @@ class PeriodAverage:
         if excess.any():
             kind, channel = np.unravel_index(int(np.argmax(excess)), excess.shape)
             what = f'{self.channels[channel]} is off by {deviation[kind, channel]:.3g} {("rms", "at most")[kind]}'
-            self.excluded.append((period.number, f'{what} (limit {limit[kind, channel]:.3g})'))
+            self.excluded.append((number, f'{what} (limit {limit[kind, channel]:.3g})'))
             return
         self._usual = [*self._usual[-19:], deviation]
-        self._merge(period)
+        self._merge(number, values, count)
 
-    def _merge(self, period: _Period) -> None:
-        filled = period.count > 0
-        weight = period.count[:, None].astype(np.float64)
-        self._count += period.count
+    def _merge(self, number: int, values: Array, count: IntArray) -> None:
+        filled = count > 0
+        weight = count[:, None].astype(np.float64)
+        self._count += count
         self._periods += filled
         # Welford's update: no large sums of squares that cancel.
-        before = period.values - self._mean
+        before = values - self._mean
         self._mean += before * (weight / np.maximum(self._count, 1)[:, None])
-        self._scatter += weight * before * (period.values - self._mean)
-        self._recent[filled] += 0.2 * (period.values[filled] - self._recent[filled])
-        self.used.append(period.number)
+        self._scatter += weight * before * (values - self._mean)
+        self._recent[filled] += 0.2 * (values[filled] - self._recent[filled])
+        self.used.append(number)
 
     def noise_std(self) -> Array | None:
         """Return the standard deviation of a single sample so far, shape (C,); None before the second period."""

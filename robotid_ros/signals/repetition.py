@@ -7,10 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-
 """Whether a motion repeats, and how often: measured from its own positions."""
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,18 +21,10 @@ _CANDIDATE = 0.9  # of the distance of unrelated places: what rests and approach
 _MOST, _ALL = 0.6, 0.9  # of the motion: what makes a period its own; less than the other, and averaging loses the rest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repetition:
-    """A stretch of a recording in which the motion repeats."""
-
-    period: float  # [s]; the stretch has two whole periods at least
-    start: float
-    end: float
-
-
-def repetition(time: Array, position: Array, period: float) -> Repetition | None:
+def repetition(time: Array, position: Array, period: float) -> tuple[float, float, float] | None:
     """Return the longest stretch that repeats with a period, or None where no two periods are alike.
 
+    That is the period, and where the stretch starts and ends [s]; it has two whole periods at least.
     ``time``, shape (N,): increasing [s]. ``position``, shape (N, n) [rad or m]. ``period`` [s].
     """
     if len(time) < 32 or time[-1] - time[0] < 1.9 * period:
@@ -45,8 +34,11 @@ def repetition(time: Array, position: Array, period: float) -> Repetition | None
     return None if lag < 16 else _stretch(grid, values, lag)
 
 
-def own_repetition(time: Array, position: Array) -> Repetition | None:
-    """Return the shortest period with which a motion repeats for nearly all of the time, or None where it has none."""
+def own_repetition(time: Array, position: Array) -> tuple[float, float, float] | None:
+    """Return the shortest period with which a motion repeats for nearly all of the time, or None where it has none.
+
+    With where it starts and ends to do so, as :func:`repetition`.
+    """
     if len(time) < 64:
         return None
     grid, values = _even(time, position)
@@ -63,7 +55,7 @@ def own_repetition(time: Array, position: Array) -> Repetition | None:
             if found is not None:
                 period = _refined(grid, values[:, moving], found)
                 found = _stretch(grid, values, period / (grid[1] - grid[0]), _STRICT)
-        share = 0.0 if found is None else (found.end - found.start) / _moved(grid, values)
+        share = 0.0 if found is None else (found[2] - found[1]) / _moved(grid, values)
         if share > _MOST:  # a multiple of it is no other period
             return found if share > _ALL else None
     return None
@@ -93,8 +85,8 @@ def scatter(values: Array) -> Array:
     return np.asarray(np.sqrt(np.mean(np.minimum(bend, 5.0 * np.median(bend, axis=0) + 1e-12) ** 2, axis=0) / 6.0))
 
 
-def _stretch(grid: Array, values: Array, lag: float, tolerance: float = TOLERANCE) -> Repetition | None:
-    """Return the longest stretch in which the values are those of a lag [samples] later."""
+def _stretch(grid: Array, values: Array, lag: float, tolerance: float = TOLERANCE) -> tuple[float, float, float] | None:
+    """Return the longest stretch in which the values are those of a lag [samples] later: period, start and end [s]."""
     step = float(grid[1] - grid[0])
     count = int(len(grid) - 1 - lag)
     if count < 0.9 * lag:
@@ -116,7 +108,7 @@ def _stretch(grid: Array, values: Array, lag: float, tolerance: float = TOLERANC
         stretch = values[first : int(last + lag)]
         if (stretch.std(axis=0) > tolerance * np.maximum(values.std(axis=0), LEAST_MOTION)).any():  # not a rest
             finish = float(min(grid[last - 1] + lag * step, grid[-1]))
-            return Repetition(period=float(lag * step), start=float(grid[first]), end=finish)
+            return float(lag * step), float(grid[first]), finish
     return None
 
 
@@ -127,10 +119,10 @@ def _moved(grid: Array, values: Array) -> float:
     return float((rate > 0.05 * usual + 1e-12).any(axis=1).mean() * (grid[-1] - grid[0]))
 
 
-def _refined(grid: Array, values: Array, found: Repetition) -> float:
+def _refined(grid: Array, values: Array, found: tuple[float, float, float]) -> float:
     """Return the period that makes the most distant repetitions alike."""
-    period, step = found.period, float(grid[1] - grid[0])
-    inside = (grid >= found.start) & (grid <= found.end)
+    (period, start, end), step = found, float(grid[1] - grid[0])
+    inside = (grid >= start) & (grid <= end)
     grid, values = grid[inside], values[inside]
     slope = np.gradient(values, step, axis=0)
     most = max(1, int((grid[-1] - grid[0]) / period - 0.5))

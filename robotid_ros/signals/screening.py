@@ -12,6 +12,7 @@
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,18 @@ _USUAL = 99.5  # percentile of the changes that counts as their largest
 _MOSTLY, _NORMAL = 97.5, 1.25  # another, and how much further out the first is where changes are normal
 _BACK = 0.5  # of a jump, within which of its beginning a signal has come back
 _FEWEST = 64  # changes that tell what is usual
+_COUNTED = (
+    'samples',
+    'unstamped',
+    'repeated',
+    'backward',
+    'stray',
+    'clock_jumps',
+    'displaced',
+    'not_a_number',
+    'gaps',
+    'missing',
+)
 
 
 @dataclass(slots=True)
@@ -76,54 +89,6 @@ class TurnUnwrapper:
 
 
 @dataclass(slots=True)
-class ScreenCounts:
-    """Number of faults of each kind.
-
-    Attributes
-    ----------
-    samples : int
-        All samples.
-    unstamped : int
-        Stamp zero; left out.
-    repeated, backward : int
-        Stamp equal to, or before, the latest one; left out.
-    stray : int
-        Single stamps more than 0.1 s off, between two that are consistent; left out.
-    clock_jumps : int
-        Times the stamps jumped against the clock of arrival, or backward by more than 0.1 s.
-    displaced : int
-        Samples whose stamps are off since a jump; left out of averages.
-    not_a_number : int
-        Samples with a NaN or an infinity in a signal that is needed; left out.
-    gaps, missing : int
-        Steps of more than 1.5 sampling intervals, and the samples that would have filled them.
-    longest_gap : float
-        [s]
-    """
-
-    samples: int = 0
-    unstamped: int = 0
-    repeated: int = 0
-    backward: int = 0
-    stray: int = 0
-    clock_jumps: int = 0
-    displaced: int = 0
-    not_a_number: int = 0
-    gaps: int = 0
-    missing: int = 0
-    longest_gap: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScreenedChunk:
-    """Which samples of a chunk can be used."""
-
-    usable: BoolArray  # shape (M,): stamped, in order, finite
-    displaced: BoolArray  # shape (M,): stamps are off by the jumps so far
-    jumps: IntArray  # samples at which the clock jumped
-
-
-@dataclass(slots=True)
 class SampleScreen:
     """Screens chunks of one stream, in order of arrival, with constant memory.
 
@@ -133,7 +98,13 @@ class SampleScreen:
         Names of the value columns, for :attr:`bad_channels`.
     jump : float
         Smallest clock jump [s].
-    counts : ScreenCounts
+    counts : dict of str to int
+        Number of faults of each kind: of all ``samples``, those ``unstamped``, with stamp zero, ``repeated`` and
+        ``backward``, with a stamp equal to, or before, the latest one, ``stray``, single stamps more than 0.1 s off
+        between two that are consistent, and ``not_a_number``, with a NaN or an infinity in a signal that is needed: all
+        these are left out. ``clock_jumps``: times the stamps jumped against the clock of arrival, or backward by more
+        than 0.1 s; ``displaced``: samples whose stamps are off since, left out of averages. ``gaps`` and ``missing``:
+        steps of more than 1.5 sampling intervals, and the samples that would have filled them; ``longest_gap`` [s].
     step : float
         Sampling interval [s], the median over the first 64 steps; 0 until known.
     bad_channels : dict of str to int
@@ -142,7 +113,7 @@ class SampleScreen:
 
     channels: Sequence[str] = ()
     jump: float = 0.1
-    counts: ScreenCounts = field(default_factory=ScreenCounts)
+    counts: dict[str, Any] = field(default_factory=lambda: {**dict.fromkeys(_COUNTED, 0), 'longest_gap': 0.0})
     step: float = 0.0
     bad_channels: dict[str, int] = field(default_factory=dict)
     displacement: float = 0.0
@@ -153,7 +124,9 @@ class SampleScreen:
     _latest: int | None = None  # latest stamp in order, across jumps [ns]
     _steps: list[IntArray] = field(default_factory=list)
 
-    def screen(self, stamp: IntArray, values: Array, arrival: IntArray | None = None) -> ScreenedChunk:
+    def screen(
+        self, stamp: IntArray, values: Array, arrival: IntArray | None = None
+    ) -> tuple[BoolArray, BoolArray, IntArray]:
         """Look at the next samples.
 
         Parameters
@@ -163,10 +136,19 @@ class SampleScreen:
         values : ndarray, shape (M, C)
         arrival : ndarray of int64, shape (M,), optional
             Times of sending or arrival by a clock that does not jump [ns]; they may be late.
+
+        Returns
+        -------
+        usable : ndarray of bool, shape (M,)
+            Which samples are stamped, in order and finite.
+        displaced : ndarray of bool, shape (M,)
+            Which stamps are off by the jumps so far.
+        jumps : ndarray of int
+            Samples at which the clock jumped.
         """
-        self.counts.samples += len(stamp)
+        self.counts['samples'] += len(stamp)
         stamped = stamp != 0
-        self.counts.unstamped += int((~stamped).sum())
+        self.counts['unstamped'] += int((~stamped).sum())
         index = np.flatnonzero(stamped)
         index = index[~self._stray(stamp[index])]
         times = stamp[index]
@@ -186,8 +168,8 @@ class SampleScreen:
         usable &= complete
         off = np.zeros(len(stamp), dtype=bool)
         off[index] = displaced
-        self.counts.displaced += int((off & usable).sum())
-        return ScreenedChunk(usable=usable, displaced=off, jumps=index[jumps])
+        self.counts['displaced'] += int((off & usable).sum())
+        return usable, off, index[jumps]
 
     def _stray(self, times: IntArray) -> BoolArray:
         """Return which single stamps are off; the last one of a chunk cannot yet be distinguished from a jump."""
@@ -199,7 +181,7 @@ class SampleScreen:
         here, after = times[:-1], times[1:]
         stray[:-1] = (np.abs(here - before) > limit) & (np.abs(after - here) > limit)
         stray[:-1] &= np.abs(after - before) < limit
-        self.counts.stray += int(stray.sum())
+        self.counts['stray'] += int(stray.sum())
         return stray
 
     def _find_jumps(self, times: IntArray, arrived: IntArray | None) -> tuple[list[int], BoolArray]:
@@ -223,7 +205,7 @@ class SampleScreen:
             if min(abs(self.displacement), abs(self._by_stamps)) < 0.5 * self.jump:  # the clock was set right again
                 self.displacement = self._by_stamps = 0.0
             displaced[k:] = self.displacement != 0.0
-        self.counts.clock_jumps += len(jumps)
+        self.counts['clock_jumps'] += len(jumps)
         self._previous = int(times[-1])
         if lead is not None:
             recent = lead[max(jumps[-1] if jumps else 0, len(lead) - 500) :]
@@ -249,8 +231,8 @@ class SampleScreen:
         first = times[0] - 1 if self._last is None else self._last
         latest = np.maximum.accumulate(np.concatenate([[first], times]))
         ordered = np.asarray(times > latest[:-1])
-        self.counts.repeated += int((times == latest[:-1]).sum())
-        self.counts.backward += int((times < latest[:-1]).sum())
+        self.counts['repeated'] += int((times == latest[:-1]).sum())
+        self.counts['backward'] += int((times < latest[:-1]).sum())
         self._last = int(latest[-1])
         return ordered
 
@@ -274,18 +256,18 @@ class SampleScreen:
             self.step = float(np.median(steps))
         long = steps[steps > 1.5 * self.step]
         if len(long):
-            self.counts.gaps += len(long)
-            self.counts.missing += int((np.round(long / self.step) - 1.0).sum())
-            self.counts.longest_gap = max(self.counts.longest_gap, float(long.max()))
+            self.counts['gaps'] += len(long)
+            self.counts['missing'] += int((np.round(long / self.step) - 1.0).sum())
+            self.counts['longest_gap'] = max(self.counts['longest_gap'], float(long.max()))
 
-    def finish(self) -> ScreenCounts:
+    def finish(self) -> dict[str, Any]:
         """Count the gaps of a stream shorter than 64 samples, and return the counts."""
         if sum(len(part) for part in self._steps):
             self._count_gaps()
         return self.counts
 
     def _count_bad(self, finite: BoolArray) -> None:
-        self.counts.not_a_number += len(finite)
+        self.counts['not_a_number'] += len(finite)
         for k in np.flatnonzero(~finite.all(axis=0)).tolist():
             name = self.channels[k] if k < len(self.channels) else f'channel {k + 1}'
             self.bad_channels[name] = self.bad_channels.get(name, 0) + int((~finite[:, k]).sum())

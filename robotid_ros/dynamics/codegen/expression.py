@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -48,26 +48,17 @@ class Op:
     ATAN = 11
 
 
-class Function(NamedTuple):
-    """A function of one argument, with its names in numpy and C."""
-
-    numpy: str
-    c: str
-    value: Callable[[float], float]
-    parity: int
-    """1 if f(-x) = f(x), -1 if f(-x) = -f(x), 0 otherwise."""
-
-
-FUNCTIONS = {
-    Op.SIN: Function('sin', 'sin', math.sin, -1),
-    Op.COS: Function('cos', 'cos', math.cos, 1),
-    Op.SIGN: Function('sign', 'sign_of', lambda x: float(x > 0.0) - float(x < 0.0), -1),
-    Op.ABS: Function('abs', 'fabs', abs, 1),
-    Op.RECIPROCAL: Function('reciprocal', '1.0 / ', lambda x: 1.0 / x, -1),
-    Op.EXP: Function('exp', 'exp', math.exp, 0),
-    Op.TANH: Function('tanh', 'tanh', math.tanh, -1),
-    Op.ATAN: Function('arctan', 'atan', math.atan, -1),
+FUNCTIONS: dict[int, tuple[str, str, Callable[[float], float], int]] = {
+    Op.SIN: ('sin', 'sin', math.sin, -1),
+    Op.COS: ('cos', 'cos', math.cos, 1),
+    Op.SIGN: ('sign', 'sign_of', lambda x: float(x > 0.0) - float(x < 0.0), -1),
+    Op.ABS: ('abs', 'fabs', abs, 1),
+    Op.RECIPROCAL: ('reciprocal', '1.0 / ', lambda x: 1.0 / x, -1),
+    Op.EXP: ('exp', 'exp', math.exp, 0),
+    Op.TANH: ('tanh', 'tanh', math.tanh, -1),
+    Op.ATAN: ('arctan', 'atan', math.atan, -1),
 }
+"""Functions of one argument: name in numpy, name in C, value, and parity: 1 if f(-x) = f(x), -1 if -f(x), else 0."""
 
 
 class Graph:
@@ -170,11 +161,11 @@ class Graph:
 
     def unary(self, op: int, a: int) -> int:
         """Return the reference to a function of a. Even functions drop the sign of a, odd ones pass it on."""
-        function = FUNCTIONS[op]
+        _, _, value, parity = FUNCTIONS[op]
         if self.kind[a >> 1] == Op.CONSTANT:
-            return self.constant_reference(function.value(self.constant_value(a)))
-        argument = a & ~1 if function.parity else a
-        return (2 * self._node(op, argument, 0)) ^ (a & 1 if function.parity < 0 else 0)
+            return self.constant_reference(value(self.constant_value(a)))
+        argument = a & ~1 if parity else a
+        return (2 * self._node(op, argument, 0)) ^ (a & 1 if parity < 0 else 0)
 
     def constant_value(self, a: int) -> float:
         """Return the value of a reference to a constant."""
@@ -364,7 +355,7 @@ def gradient(graph: Graph, seeds: Sequence[tuple[int, int]]) -> dict[int, int]:
         elif kind == Op.COS:
             collect(graph.first[node], graph.multiply(bar, graph.unary(Op.SIN, graph.first[node])) ^ 1)
         elif kind not in (Op.SIGN, Op.CONSTANT):
-            raise ValueError(f'no derivative of {FUNCTIONS[kind].numpy}: regressors do not have it')
+            raise ValueError(f'no derivative of {FUNCTIONS[kind][0]}: regressors do not have it')
     return result
 
 

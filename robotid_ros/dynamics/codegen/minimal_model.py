@@ -63,7 +63,7 @@ from robotid_ros.dynamics.codegen.source import (
     python_source,
 )
 from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs, regressor_function
-from robotid_ros.dynamics.standard_regressor import drive_symbols, full_regressor, observation_matrix
+from robotid_ros.dynamics.recursion import drive_symbols, full_regressor, observation_matrix
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import transform_inertial_parameters

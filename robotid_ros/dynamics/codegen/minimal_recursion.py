@@ -265,6 +265,25 @@ class _Motion:
     matrix: Symbols
     differences: Symbols  # Uzz - Uyy, Uxx - Uzz, Uyy - Uxx
 
+    @classmethod
+    def of(cls, rate: Symbols, change: Symbols) -> '_Motion':
+        """Return the motion with U made anew from w and dw."""
+        xx, yy, zz = (component * component for component in rate)
+        return cls(rate, change, velocity_matrix(rate, change), symbols(zz - yy, xx - zz, yy - xx))
+
+    def tilted(self, tilt: Array) -> '_Motion':
+        """Return the motion in a tilted frame; through right angles, U only changes places and signs."""
+        rate, change = matrix_times(tilt.T, self.rate), matrix_times(tilt.T, self.change)
+        if not np.array_equal(np.abs(tilt), np.round(np.abs(tilt))):
+            return _Motion.of(rate, change)
+        source = [int(np.argmax(np.abs(tilt[:, k]))) for k in range(3)]
+        sign = tilt[source, range(3)]
+        d = self.differences
+        gap = {(2, 1): d[0], (0, 2): d[1], (1, 0): d[2]}
+        gap |= {(j, i): -value for (i, j), value in gap.items()}
+        differences = symbols(*(gap[source[i], source[j]] for i, j in ((2, 1), (0, 2), (1, 0))))
+        return _Motion(rate, change, self.matrix[np.ix_(source, source)] * np.outer(sign, sign), differences)
+
 
 def pseudo_parameter_map() -> Array:
     """Return the matrix from inertial parameters (in the same frame) to PSEUDO_NAMES, shape (10, 10)."""
@@ -317,12 +336,12 @@ class TorqueTracer:
         """Return the torques: forward pass, then backward pass."""
         chain = self.chain
         acceleration, rest = constant_vector(self.graph, chain.start), constant_vector(self.graph, np.zeros(3))
-        motion = self._motion(rest, rest)
+        motion = _Motion.of(rest, rest)
         for g, group in enumerate(chain.groups):
             if g > 0:
                 self.arms[group[0]] = self._arm(group[0], None)
                 acceleration = acceleration + motion.matrix @ self.arms[group[0]]
-                motion = self._tilted(motion, chain.tilts[g])
+                motion = motion.tilted(chain.tilts[g])
                 acceleration = matrix_times(chain.tilts[g].T, acceleration)
             acceleration, motion = self._forward(group, motion, acceleration)
         return self._backward()
@@ -406,23 +425,6 @@ class TorqueTracer:
             return vector
         return turned(vector, *self._trigonometry(start, end))
 
-    def _tilted(self, motion: _Motion, tilt: Array) -> _Motion:
-        """Return the motion in a tilted frame; through right angles, U only changes places and signs."""
-        rate, change = matrix_times(tilt.T, motion.rate), matrix_times(tilt.T, motion.change)
-        if not np.array_equal(np.abs(tilt), np.round(np.abs(tilt))):
-            return self._motion(rate, change)
-        source = [int(np.argmax(np.abs(tilt[:, k]))) for k in range(3)]
-        sign = tilt[source, range(3)]
-        d = motion.differences
-        gap = {(2, 1): d[0], (0, 2): d[1], (1, 0): d[2]}
-        gap |= {(j, i): -value for (i, j), value in gap.items()}
-        differences = symbols(*(gap[source[i], source[j]] for i, j in ((2, 1), (0, 2), (1, 0))))
-        return _Motion(rate, change, motion.matrix[np.ix_(source, source)] * np.outer(sign, sign), differences)
-
-    def _motion(self, rate: Symbols, change: Symbols) -> _Motion:
-        xx, yy, zz = (component * component for component in rate)
-        return _Motion(rate, change, velocity_matrix(rate, change), symbols(zz - yy, xx - zz, yy - xx))
-
     def _group_rate(self, k: int) -> tuple[Number, Number]:
         group = self.group_of[k]
         rate: Number = self.zero
@@ -439,7 +441,7 @@ class TorqueTracer:
         rates = symbols(x, y, z + rate)
         changes = base.change + symbols(y * rate, -(x * rate), change)
         if not self.form.stepped[k]:
-            return self._motion(rates, changes)
+            return _Motion.of(rates, changes)
         u, (d0, d1, d2) = base.matrix, base.differences
         twice = 2.0 * rate
         extra = (z + rates[2]) * rate
@@ -456,7 +458,7 @@ class TorqueTracer:
         x, y, z = self._turned(base.rate, None, k)
         if not self.form.stepped[k]:
             dx, dy, dz = self._turned(base.change, None, k)
-            return self._motion(symbols(x, y, z + rate), symbols(dx + y * rate, dy - x * rate, dz + change))
+            return _Motion.of(symbols(x, y, z + rate), symbols(dx + y * rate, dy - x * rate, dz + change))
         z, dz = z + rate, base.change[2] + change
         uxz, uyz, _ = self._turned(symbols(*base.matrix[:2, 2], self.zero), None, k)
         yy, zz = y * y, z * z

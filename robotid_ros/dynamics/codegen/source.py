@@ -115,7 +115,8 @@ def _assignments(
                 lines.append(f'sine_cosine({value_of(function, first)}, &{names[0]}, &{names[1]});')
             continue
         else:
-            name = f'np.{FUNCTIONS[kind].numpy}' if style == 'python' else FUNCTIONS[kind].c
+            in_numpy, in_c, _, _ = FUNCTIONS[kind]
+            name = f'np.{in_numpy}' if style == 'python' else in_c
             argument = value_of(function, first)
             if style == 'lanes' and kind not in (Op.SIGN, Op.RECIPROCAL):
                 lines.append(f'vec v{node} = {argument};')

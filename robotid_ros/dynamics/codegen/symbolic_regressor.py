@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.chain import Chain, aligned_chain
+from robotid_ros.dynamics.chain import aligned_chain
 from robotid_ros.dynamics.codegen.expression import (
     Expression,
     Graph,
@@ -73,20 +73,21 @@ def velocity_matrix(rate: Symbols, change: Symbols) -> Symbols:
 
 
 def _link_columns(
-    chain: Chain, q: Sequence[Expression], dq: Sequence[Expression], ddq: Sequence[Expression]
+    model: RobotModel, q: Sequence[Expression], dq: Sequence[Expression], ddq: Sequence[Expression]
 ) -> list[list[list[Expression]]]:
     """Return, for each link and each joint up to it, the columns of the ten parameters in the aligned frame."""
     graph = q[0].graph
+    rotations, offsets, slides, _ = aligned_chain(model)
     rest, axis = constant_vector(graph, np.zeros(3)), constant_vector(graph, np.array([0.0, 0.0, 1.0]))
-    rate, change, acceleration = rest, rest, constant_vector(graph, chain.start)
+    rate, change, acceleration = rest, rest, constant_vector(graph, -model.gravity)
     screws: list[tuple[Symbols, Symbols]] = []
     result = []
-    for k, revolute in enumerate(chain.revolute):
-        origin = constant_vector(graph, chain.offsets[k])
+    for k, kind in enumerate(model.joint_types):
+        revolute, origin = kind == 'revolute', constant_vector(graph, offsets[k])
         if not revolute:
-            origin = origin + constant_vector(graph, chain.slides[k]) * q[k]
+            origin = origin + constant_vector(graph, slides[k]) * q[k]
         acceleration = acceleration + velocity_matrix(rate, change) @ origin
-        basis = chain.rotations[k].T
+        basis = rotations[k].T
         cosine, sine = (q[k].cos(), q[k].sin()) if revolute else (axis[2], rest[0])
 
         def local(vector: Symbols, basis: Array = basis, cosine: Number = cosine, sine: Number = sine) -> Symbols:
@@ -166,16 +167,16 @@ def regressor_gradient_function(model: RobotModel, drives: Sequence[str], column
 
 def _entries(model: RobotModel, drives: Sequence[str], columns: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
     """Return a graph of q, dq and ddq, and its references to the entries of chosen columns, row by row."""
-    graph, n, chain = Graph(), model.n, aligned_chain(model)
+    graph, n, (*_, to_aligned) = Graph(), model.n, aligned_chain(model)
     q, dq, ddq = (graph.inputs(k * n, n) for k in range(3))
     zero, one = graph.constant(0.0), graph.constant(1.0)
     of_drives = {'Ia': ddq, 'Fv': dq, 'Fc': [x.sign() for x in dq], 'offset': [one] * n}
-    blocks = _link_columns(chain, *(combined(model.coupling, x) for x in (q, dq, ddq)))
+    blocks = _link_columns(model, *(combined(model.coupling, x) for x in (q, dq, ddq)))
     made: dict[int, list[Expression]] = {}
     for column in sorted(columns):
         if column < 10 * n:
             link, parameter = divmod(column, 10)
-            weights = chain.to_aligned[link][:, [parameter]].T
+            weights = to_aligned[link][:, [parameter]].T
             on_chain = [combined(weights, block)[0] for block in blocks[link]] + [zero] * (n - link - 1)
             made[column] = combined(model.coupling.T, on_chain)
         else:

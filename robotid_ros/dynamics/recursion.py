@@ -7,11 +7,15 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The recursive Newton-Euler algorithm for a batch of samples.
+"""Joint torques and their regressor for a batch of samples, by one recursion over the links (``recursion.c``).
 
 J. Y. S. Luh, M. W. Walker and R. P. C. Paul, "On-line computational scheme for mechanical
 manipulators", J. Dyn. Sys. Meas. Control 102 (1980); with inertias about the frame origins as in
 W. Khalil and E. Dombre, "Modeling, Identification and Control of Robots" (2002), eq. 9.86-9.91.
+
+The torques are a linear function of the standard parameters, tau = Y(q, dq, ddq) delta: C. G. Atkeson, C. H. An and J.
+M. Hollerbach, "Estimation of inertial parameters of manipulator loads and links", Int. J. Robotics Research 5 (1986).
+The columns of Y follow from the principle of virtual power with the joint screws seen in each link's frame.
 """
 
 import hashlib
@@ -20,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 
@@ -35,10 +40,11 @@ from robotid_ros.dynamics.codegen.minimal_recursion import (
     pseudo_parameter_map,
 )
 from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs, regressor_function
+from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
-from robotid_ros.model.inertia import transform_inertial_parameters
+from robotid_ros.model.inertia import INERTIAL_NAMES, transform_inertial_parameters
 
-_DRIVES = ('Ia', 'Fv', 'Fc', 'offset')
+_SYMBOLS = {'rotor_inertia': 'Ia', 'viscous': 'Fv', 'coulomb': 'Fc', 'offset': 'offset'}  # of drive parameters
 _LIBRARIES = {  # for batches, and for one sample at a time: name, definitions, functions
     False: ('recursion', '', ('recursion_torque', 'recursion_regressor')),
     True: (
@@ -79,22 +85,21 @@ def _library(one_sample: bool, _: str) -> dict[str, CompiledKernel] | None:
 @lru_cache(maxsize=64)
 def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = False, friction: bool = False) -> Array:
     """Return an arm as recursion.c reads it, with gravity, the model's rotor inertia and prior friction or not."""
-    n, chain = model.n, aligned_chain(model)
-    joints = np.concatenate(
-        [np.array(chain.revolute)[:, None], chain.rotations.reshape(n, 9), chain.offsets, chain.slides], axis=1
-    )
+    n, (rotations, offsets, slides, to_aligned) = model.n, aligned_chain(model)
+    revolute = np.array([[kind == 'revolute'] for kind in model.joint_types])
+    joints = np.concatenate([revolute, rotations.reshape(n, 9), offsets, slides], axis=1)
     none = np.zeros(n)
     terms = np.zeros((n, 10, 21))  # of each parameter: how many weights are not zero, then their places and values
-    for k, link in enumerate(chain.to_aligned):
+    for k, link in enumerate(to_aligned):
         for row, weights in zip(terms[k], link.T, strict=True):
             places = np.flatnonzero(weights)
             row[0] = len(places)
             row[1 : 1 + 2 * len(places)] = np.column_stack([places, weights[places]]).ravel()
     parts = [
         [n, not np.array_equal(model.coupling, np.eye(n))],
-        chain.start if falls else np.zeros(3),
+        -model.gravity if falls else np.zeros(3),
         joints,
-        np.einsum('kij,kj->ki', chain.to_aligned, model.inertial),
+        np.einsum('kij,kj->ki', to_aligned, model.inertial),
         model.coupling,
         model.rotor_inertia if rotor_inertia else none,
         model.damping if friction else none,
@@ -109,12 +114,14 @@ def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = Fals
 @lru_cache(maxsize=64)
 def chosen_columns(model: RobotModel, columns: Sequence[int], drives: tuple[str, ...]) -> Array:
     """Return the chosen columns of the regressor, see :func:`regressor_columns`, as recursion.c reads them."""
-    n = model.n
+    n, known = model.n, list(_SYMBOLS.values())
     place = np.full(14 * n, -1.0)
     for position, column in enumerate(columns):
         block, joint = divmod(column, n)
-        place[column if block < 10 else (10 + _DRIVES.index(drives[block - 10])) * n + joint] = position
-    return np.concatenate([[len(columns)], np.array(aligned_chain(model).aligned), place]).astype(np.float64)
+        place[column if block < 10 else (10 + known.index(drives[block - 10])) * n + joint] = position
+    *_, to_aligned = aligned_chain(model)
+    same_frame = (to_aligned == np.eye(10)).all(axis=(1, 2))
+    return np.concatenate([[len(columns)], same_frame, place]).astype(np.float64)
 
 
 @lru_cache(maxsize=32)
@@ -215,3 +222,154 @@ def inverse_dynamics(
     if friction:
         tau += model.damping * rate + model.friction * np.sign(rate)
     return tau
+
+
+class Columns(TypedDict, total=False):
+    """Columns beside the inertial ones, n of each kind, in this order; keyword arguments of several functions."""
+
+    rotor_inertia: bool
+    viscous: bool
+    coulomb: bool
+    offset: bool
+
+
+@lru_cache(maxsize=16)
+def drive_symbols(**columns: bool) -> tuple[str, ...]:
+    """Return the symbols of the drive parameters asked for, in their order."""
+    for name in columns:
+        if name not in _SYMBOLS:
+            raise TypeError(f"'{name}' is no kind of columns; there are: {', '.join(_SYMBOLS)}")
+    return tuple(symbol for name, symbol in _SYMBOLS.items() if columns.get(name))
+
+
+@lru_cache(maxsize=64)
+def one_sample(model: RobotModel, **columns: bool) -> Single:
+    """Return the full regressor of one sample, prepared; see :func:`single_regressor`."""
+    drives = drive_symbols(**columns)
+    return single_regressor(model, range((10 + len(drives)) * model.n), drives)
+
+
+def full_regressor(
+    model: RobotModel,
+    q: Array,
+    dq: Array,
+    ddq: Array,
+    *,
+    part: Part = 'all',
+    out: Array | None = None,
+    **columns: bool,
+) -> Array:
+    """Return the regressor of the inertial parameters, link by link, and of the drive parameters asked for.
+
+    tau_i = Y_i delta + Ia_i ddq_i + Fv_i dq_i + Fc_i sign(dq_i) + offset_i
+
+    with delta the 10 n parameters in the order of :data:`robotid_ros.model.inertia.INERTIAL_NAMES`, each link's in its
+    own frame. One sample in float64 arrays of shape (1, n) takes a shorter way.
+
+    Parameters
+    ----------
+    model : RobotModel
+    q, dq, ddq : ndarray, shape (N, n)
+        Joint positions, velocities and accelerations [rad, rad/s, rad/s^2; m for prismatic joints].
+    part : {'all', 'gravity', 'kinetic'}
+        All torques, those of gravity alone, or those of motion alone.
+    out : ndarray, shape (N, n, p), optional
+        Where to write the result. To large batches fresh memory costs more than the computation: give the same array
+        again and again, and block after block of samples.
+    **columns : bool
+        Which columns to append, n each, in this order: rotor_inertia, viscous, coulomb, offset.
+
+    Returns
+    -------
+    ndarray, shape (N, n, p)
+        Columns as named by :func:`column_names`.
+
+    Raises
+    ------
+    DataError
+        If the shapes do not fit the model, or ``out`` not the result.
+
+    References
+    ----------
+    Atkeson, An and Hollerbach (1986), eq. 13-16.
+    """
+    if part == 'all' and out is None:
+        made = one_sample(model, **columns)(q, dq, ddq)
+        if made is not None:
+            return made
+    drives = drive_symbols(**columns)
+    wanted = range((10 + len(drives)) * model.n)
+    return regressor_columns(model, q, dq, ddq, wanted, drives=drives, part=part, out=out)
+
+
+def regressor_columns(
+    model: RobotModel,
+    q: Array,
+    dq: Array,
+    ddq: Array,
+    columns: range | tuple[int, ...],
+    *,
+    drives: tuple[str, ...] = (),
+    part: Part = 'all',
+    out: Array | None = None,
+) -> Array:
+    """Return some columns of the full regressor; the others are not computed.
+
+    Evaluated by one compiled recursion for all arms, in numpy where there is no C compiler. The columns ascend, among
+    the 10 n inertial ones and n for each drive symbol, see :func:`drive_symbols`; the other arguments are those of
+    :func:`full_regressor`.
+    """
+    q, dq, ddq = checked_samples(model, q=q, dq=dq, ddq=ddq)
+    result = checked_output(out, (len(q), model.n, len(columns)), (q, dq, ddq))
+    dq, ddq = moving(part, dq, ddq)
+    compiled = recursion('recursion_regressor')
+    if compiled is not None:
+        arm, chosen = packed_arm(model, part != 'kinetic'), chosen_columns(model, columns, drives)
+        compiled([arm, chosen, q, dq, ddq], result)
+    else:
+        kernel = regressor_kernel(model, columns, drives, part != 'kinetic')
+        kernel([q, dq, ddq], result.reshape(len(q), model.n * len(columns)))
+    if part != 'all' and 'offset' in drives:
+        first = (10 + drives.index('offset')) * model.n
+        result[:, :, [first <= column < first + model.n for column in columns]] = 0.0
+    return result
+
+
+def column_names(model: RobotModel, **columns: bool) -> tuple[str, ...]:
+    """Return the names of the full regressor's columns: Ixx1 ... m1, Ixx2 ..., Ia1 ..., Fv1 ..., Fc1 ..., offset1 ....
+
+    Links and joints are counted from 1, base to tip.
+    """
+    names = [f'{name}{k}' for k in range(1, model.n + 1) for name in INERTIAL_NAMES]
+    symbols = drive_symbols(**columns)
+    return (*names, *(f'{symbol}{k}' for symbol in symbols for k in range(1, model.n + 1)))
+
+
+def standard_parameters(model: RobotModel, **columns: bool) -> Array:
+    """Return the model's own parameters in the order of :func:`column_names`, shape (p,); its offsets are zero."""
+    own = {'Ia': model.rotor_inertia, 'Fv': model.damping, 'Fc': model.friction, 'offset': np.zeros(model.n)}
+    return np.concatenate([model.inertial.ravel(), *(own[symbol] for symbol in drive_symbols(**columns))])
+
+
+def observation_matrix(regressors: Array) -> Array:
+    """Return the regressors of all samples stacked: row k n + i is joint i of sample k.
+
+    W[k n + i, :] = Y[k, i, :]; torques stack the same way with ``tau.ravel()``.
+
+    Parameters
+    ----------
+    regressors : ndarray, shape (N, n, p)
+
+    Returns
+    -------
+    ndarray, shape (N n, p)
+        A view where the memory allows it.
+
+    Raises
+    ------
+    DataError
+        If the array does not have three axes.
+    """
+    if regressors.ndim != 3:
+        raise DataError(f'regressors: expected shape (N, n, p), got {regressors.shape}')
+    return regressors.reshape(-1, regressors.shape[2])
