@@ -217,7 +217,7 @@ def _screened(
     found['unstamped'] += recording.provenance.get('counts', {}).get('unstamped', 0)
     usable = _without_spikes(usable, values, joints, found)
     breaks = np.unique(np.searchsorted(usable, jumps))
-    breaks = breaks[breaks < len(usable)]
+    breaks = breaks[(breaks > 0) & (breaks < len(usable))]  # one before or behind all is none
     recording, step = _retimed(recording, usable, values[usable, : len(joints)], breaks, found)
     if recording.velocity is not None:
         some = usable[:MOST]
@@ -240,11 +240,9 @@ def _retimed(
 ) -> tuple[Recording, float]:
     """Return a recording whose usable samples have the times at which they were taken, and their distance [s]."""
     time, clocks = recording.time.copy(), {}
-    edges = [0, *breaks.tolist(), len(usable)]
-    for start, stop in itertools.pairwise(edges):
-        if stop > start:
-            part = usable[start:stop]
-            time[part], *clocks[stop - start] = sample_times(recording.time[part], position[start:stop])
+    for start, stop in itertools.pairwise([0, *breaks.tolist(), len(usable)]):
+        part = usable[start:stop]
+        time[part], *clocks[stop - start] = sample_times(recording.time[part], position[start:stop])
     step, left = clocks[max(clocks)]
     if np.isfinite(left):
         found['even_clock_leaves'] = left
@@ -252,7 +250,7 @@ def _retimed(
     if late.any():
         found['late_stamps'] += int((late > 0.5 * step).sum())
         found['latest_stamp'] = max(found['latest_stamp'], float(late.max()))
-        apart = np.delete(np.diff(time[usable]), np.array(edges[1:-1], dtype=np.int64) - 1)
+        apart = np.delete(np.diff(time[usable]), breaks - 1)
         gaps = apart[apart > 1.5 * step]  # by the stamps, every burst had one before it
         missing = int((np.round(gaps / step) - 1.0).sum())
         found.update(rate=1.0 / step, gaps=len(gaps), missing=missing, longest_gap=float(gaps.max(initial=0.0)))
