@@ -295,7 +295,7 @@ def choose_signals_and_model(
         samples = plain(listed := like_training(listed, None, delay))
         if config.torque_bandwidth == 0.0:
             report(0.2, 'find the bandwidth of the torque')
-            bandwidth, decision = choose_bandwidth(terms, few(samples, ENOUGH // 2))
+            bandwidth, decision = choose_bandwidth(terms, few(samples))
             decisions.append(decision)
     if weighted:
         report(0.3, 'look for friction that turns late')
@@ -304,7 +304,7 @@ def choose_signals_and_model(
         decisions.append(decision)
         terms = terms.late(lag)
         if lag and config.torque_bandwidth == 0.0:  # friction that turns late looked like a slow torque
-            bandwidth, decisions[-2] = choose_bandwidth(terms, few(samples, ENOUGH // 2))
+            bandwidth, decisions[-2] = choose_bandwidth(terms, few(samples))
     samples = samples.with_bandwidth(bandwidth)
     whole = samples
     if any(each is not part for each, part in zip(datasets, some, strict=True)):

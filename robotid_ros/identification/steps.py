@@ -166,7 +166,7 @@ def identify(
         (with_it, _, new), (without, _, old) = (
             held_out(fit, chosen.rows, arm) for arm, chosen, fit, _ in (kept, other)
         )
-        if old.value <= new.value:
+        if old.gain(new)[0] <= 0.0:
             left = [f'{each.relative_error_total:.3g} %' for each in (with_it, without)]
             said = f'as described: the whole model leaves {left[1]} of held-out torque, and predicts no better with'
             decisions = (replace(decisions[0], chosen=f'{said} {left[0]} and this: {decisions[0].chosen}'),)
