@@ -173,9 +173,9 @@ def test_the_view_shows_what_the_preview_publishes() -> None:
     assert f"namespace='{namespace}'" in text
     assert f"'frame_prefix': '{prefix}/'" in text
     assert manager['Global Options']['Fixed Frame'] == f'{prefix}/base_link'
-    assert "create_publisher(JointState, '~/preview'" in (ROOT / 'robotid_ros/nodes/preview.py').read_text()
+    assert "create_publisher(JointState, '~/preview'" in (ROOT / 'robotid_ros/nodes/scene.py').read_text()
     drawn = next(each for each in manager['Displays'] if each['Class'] == 'rviz_default_plugins/MarkerArray')
-    markers = (ROOT / 'robotid_ros' / 'nodes' / 'preview.py').read_text(encoding='utf-8')
+    markers = (ROOT / 'robotid_ros' / 'nodes' / 'scene.py').read_text(encoding='utf-8')
     assert drawn['Topic']['Value'] == '/excitation/preview_markers'
     assert "create_publisher(MarkerArray, '~/preview_markers', LATCHED)" in markers
     assert drawn['Topic']['Durability Policy'] == 'Transient Local'

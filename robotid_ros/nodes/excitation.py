@@ -56,9 +56,8 @@ from robotid_ros.nodes.controller_link import ActionLinkConfig
 from robotid_ros.nodes.description import Description, DescriptionConfig
 from robotid_ros.nodes.messages import LATCHED, publish
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.planning_scene import PlanningScene
-from robotid_ros.nodes.preview import Preview, PreviewMarkers
 from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node, serve, steady_timer
+from robotid_ros.nodes.scene import PlanningScene, Preview
 from robotid_ros.nodes.start_checks import StartChecks, StartConfig
 from robotid_ros.nodes.status import Status
 from robotid_ros.nodes.surroundings import Claim
@@ -126,9 +125,8 @@ class ExcitationNode(Node):
         # cancel is of a design or a run; what was recorded of it stays
         serve(self, design=design, start=start, stop=self._stop, cancel=self._stop)
         self._plan = self.create_publisher(String, '~/plan', LATCHED)
-        self._preview = Preview(self, self._previewed)
+        self._preview = Preview(self, self._worker, self._previewed)
         self._scene = PlanningScene(self)
-        self._markers = PreviewMarkers(self, self._worker)
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
         self._claim = Claim(self)
         if self._config.urdf_file and self._model is None and not self._description.undecided:
@@ -328,7 +326,7 @@ class ExcitationNode(Node):
         self._status.set(DiagnosticStatus.OK, text.replace('\n', '; '), 'ready')
         publish(self._plan, String(data=message_text(SCHEMAS['plan'], {'purpose': self._purpose, **planned})))
         if self._model is not None:
-            self._markers.show(self._model, config, motion)
+            self._preview.draw(self._model, config, motion)
         return text
 
     async def _start(self, model: RobotModel) -> str:
