@@ -52,7 +52,7 @@ from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
 from robotid_ros.nodes.arm_driver import ArmDriver, ArmDriverConfig
-from robotid_ros.nodes.controller_link import ActionLinkConfig
+from robotid_ros.nodes.controller_link import ActionLinkConfig, replacement
 from robotid_ros.nodes.description import Description, DescriptionConfig
 from robotid_ros.nodes.messages import LATCHED, publish
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
@@ -338,16 +338,17 @@ class ExcitationNode(Node):
         self._driver.surroundings.require()
         position = await self._driver.state.measure(model.joint_names)
         config, run_config = await self._surrounded(model), read_parameters(self, RunConfig)
-        start = read_parameters(self, StartConfig)
+        start, patience = read_parameters(self, StartConfig), read_parameters(self, ArmDriverConfig).controller_timeout
         if self._purpose in ('poses', 'free_floating'):  # measured by another recorder, and without torque
             start = replace(start, start_anyway=(*start.start_anyway, 'no_recorder', 'no_effort', 'no_gravity'))
         await self._checks.require_start(model, config, start, self._motion_values.get('condition_number_scaled'))
 
         def work() -> tuple[RunPlan, Window]:
-            self._driver.wait_for_controller(self._cancelled)
+            self._driver.link.require_controller(patience, self._cancelled)
             run = run_config
             if run.trajectory_replacement == 'auto':
-                run = replace(run, trajectory_replacement=self._driver.replacement())
+                controllers = self._driver.surroundings.commanders.controllers()
+                run = replace(run, trajectory_replacement=replacement(self, controllers))
             arm = arm_check(model, config)
             plan = plan_run(position, motion, reference_check(model, config), run, arm)
             return plan, plan.windows.window(0)
