@@ -25,7 +25,7 @@ from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.pose_tour import PoseTourConfig
 from robotid_ros.execution.run import RunConfig
 from robotid_ros.identification import IdentificationConfig, SelectionConfig
-from robotid_ros.nodes.identification_config import IdentificationNodeConfig
+from robotid_ros.nodes.identified_arm import IdentificationNodeConfig
 from robotid_ros.settings import settings_of
 
 ROOT = Path(__file__).parents[1]

@@ -41,13 +41,17 @@ from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.session import IdentificationSession, RecursiveEstimate, averaged_period
 from robotid_ros.model import RobotModel
 from robotid_ros.nodes.description import Description
-from robotid_ros.nodes.identification_config import IdentificationNodeConfig
+from robotid_ros.nodes.identified_arm import (
+    IdentificationNodeConfig,
+    PayloadService,
+    TorqueWatch,
+    WrenchWatch,
+    read_levels,
+)
 from robotid_ros.nodes.messages import LATCHED, average_label, publish, seconds, trajectory_arrays
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.payload_service import PayloadService
 from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node, serve, steady_timer
 from robotid_ros.nodes.status import IdentifyService, Status
-from robotid_ros.nodes.torque_watch import TorqueWatch, WrenchWatch, read_levels
 from robotid_ros.progress import Progress
 from robotid_ros.workflow import Identification, load_by_purpose, write_identification
 
