@@ -197,7 +197,7 @@ def test_the_plotjuggler_layout_is_what_its_reader_takes_and_shows_what_the_node
     assert all(plot.get('mode') == 'TimeSeries' for plot in root.iter('plot'))
     robot = ElementTree.parse(ROOT / 'robotid_ros' / 'robots' / 'ur10e.urdf').getroot()
     joints = {joint.get('name') for joint in robot.iterfind('joint') if joint.get('type') == 'revolute'}
-    node = (ROOT / 'robotid_ros' / 'nodes' / 'torque_watch.py').read_text(encoding='utf-8')
+    node = (ROOT / 'robotid_ros' / 'nodes' / 'identified_arm.py').read_text(encoding='utf-8')
     assert "create_publisher(JointState, f'~/{name}_torque'" in node
     kinds = re.search(r'for name in \(([^)]*)\)', node)
     topics = {f'/{name}_torque' for name in re.findall(r"'(\w+)'", kinds.group(1))}

@@ -239,35 +239,31 @@ class Watcher(Node):
         return answer
 
 
-class _Screen:
-    """The view as lines of a terminal."""
-
-    def __init__(self, width: int, *, terminal: bool) -> None:
-        self._width, self._terminal = width, terminal
-
-    def __call__(self, watcher: Watcher) -> None:
-        view = render_watch(watcher.nodes(), watcher.fit, width=self._width, colour=self._terminal)
-        sys.stdout.write(('\033[H\033[2J' if self._terminal else '') + view + '\n')
-        sys.stdout.flush()
-
-
 class _Page:
     """The view as a page, to which what is new is sent."""
 
     def __init__(self, address: str, port: int) -> None:
         self._watcher: Watcher | None = None
-        self._torque, self._moved = _New(), _New()
+        self._sent = {'torque': -np.inf, 'motion': -np.inf}  # the last stamp of each
         self._known = -1
         self._server = LiveServer(self._stop, self._everything, address=address, port=port)
         print(f'open {self._server.address} in a browser; Ctrl-C ends', flush=True)
 
     def __call__(self, watcher: Watcher) -> None:
         self._watcher = watcher
-        samples = self._torque.of(watcher.samples)
-        moved = self._moved.of(watcher.motion.samples)
+        samples, moved = self._new('torque', watcher.samples), self._new('motion', watcher.motion.samples)
         history = watcher.history if len(watcher.history) != self._known else None
         self._known = len(watcher.history)
         self._server.publish(_message(watcher, samples, moved, history))
+
+    def _new(self, name: str, samples: deque[Any]) -> list[Any]:
+        """Return the samples that were not sent yet; each begins with its stamp."""
+        found, sent = list(samples), self._sent[name]
+        if not found:
+            return found
+        self._sent[name] = found[-1][0]
+        # Where the clock was set back, all of them are new.
+        return found if found[-1][0] < sent else [sample for sample in found if sample[0] > sent]
 
     def _stop(self) -> 'Future[str]':
         if self._watcher is not None:
@@ -284,22 +280,6 @@ class _Page:
 
     def close(self) -> None:
         self._server.close()
-
-
-class _New:
-    """What of the samples has not been sent yet; each begins with its stamp."""
-
-    def __init__(self) -> None:
-        self._sent = -np.inf
-
-    def of(self, samples: 'Sequence[tuple[float, ...]] | deque[Any]') -> list[Any]:
-        found = list(samples)
-        if not found:
-            return found
-        # Where the clock was set back, all of them are new.
-        new = found if found[-1][0] < self._sent else [sample for sample in found if sample[0] > self._sent]
-        self._sent = found[-1][0]
-        return new
 
 
 def _message(
@@ -359,10 +339,16 @@ def watch(*, interval: float, width: int, terminal: bool, namespace: str, web: t
     cleared and coloured if it is one. A RobotIdError says why the page cannot be served.
     """
     arguments: Sequence[str] = ['--ros-args', '-r', f'__ns:=/{namespace.strip("/")}'] if namespace.strip('/') else []
-    if web is None:
-        return run_node(lambda: Watcher(interval, _Screen(width, terminal=terminal)), arguments)
-    page = _Page(*web)
-    try:
-        return run_node(lambda: Watcher(interval, page, motion=True), arguments)
-    finally:
-        page.close()
+    if web is not None:
+        page = _Page(*web)
+        try:
+            return run_node(lambda: Watcher(interval, page, motion=True), arguments)
+        finally:
+            page.close()
+
+    def show(watcher: Watcher) -> None:
+        view = render_watch(watcher.nodes(), watcher.fit, width=width, colour=terminal)
+        sys.stdout.write(('\033[H\033[2J' if terminal else '') + view + '\n')
+        sys.stdout.flush()
+
+    return run_node(lambda: Watcher(interval, show), arguments)
