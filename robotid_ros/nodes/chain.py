@@ -77,10 +77,6 @@ class ChainConfig(Settings):
     )
 
 
-class _InterruptedError(RobotIdError):
-    """The program was told to end."""
-
-
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node.
 
@@ -100,12 +96,12 @@ def main(args: Sequence[str] | None = None) -> int:
 
     def watch() -> None:
         if told:
-            raise _InterruptedError('interrupted')
+            raise KeyboardInterrupt
 
     client = LoopClient(watch, None, (*NODES, *RECORDERS.values()), name='chain')
     try:
         return _Chain(client).run()
-    except _InterruptedError:
+    except KeyboardInterrupt:
         return 0
     except RobotIdError as refusal:
         print(str(refusal), file=sys.stderr)
@@ -159,8 +155,6 @@ class _Chain:
             code = 0
             try:
                 self._run()
-            except _InterruptedError:
-                raise
             except RobotIdError as cause:
                 self._finish(f'the chain ended early: {cause}', DiagnosticStatus.ERROR)
                 code = 1
@@ -174,7 +168,12 @@ class _Chain:
             client.wait(partial(client.status.__contains__, name), f'a status of the node {name}', PATIENCE)
         client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', PATIENCE)
         if config.simulated:
-            client.wait(self._arm_is_there, 'the simulated arm appearing', PATIENCE)
+            graph = self.node
+            client.wait(
+                lambda: graph.count_publishers('joint_states') and graph.count_subscribers('joint_trajectory'),
+                'the simulated arm appearing',
+                PATIENCE,
+            )
         if config.run in RECORDERS:
             self._measure(config, RECORDERS[config.run])
             return
@@ -267,10 +266,6 @@ class _Chain:
         client.call(f'{recorder}/identify', ALWAYS)
         client.wait(lambda: client.status_value(recorder, 'identifications') != answered, 'its status', PATIENCE)
         self._finish(f'{client.status[recorder].message}; the result is on {recorder}/result')
-
-    def _arm_is_there(self) -> bool:
-        graph = self.node
-        return bool(graph.count_publishers('joint_states') and graph.count_subscribers('joint_trajectory'))
 
     def _design(self, kind: str, config: ChainConfig) -> None:
         """Let the excitation node have a motion."""

@@ -35,7 +35,6 @@ from robotid_ros.excitation import (
     save_excitation,
 )
 from robotid_ros.excitation.design import design_to_dict
-from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep, sweep_start
 from robotid_ros.excitation.pose_tour import PoseTour, PoseTourConfig, pose_tour
 from robotid_ros.excitation.preparation import (
@@ -181,7 +180,16 @@ class ExcitationNode(Node):
 
     async def _serve(self, work: str, function: Callable[[RobotModel], Awaitable[str]]) -> str:
         """Do one thing at a time; a refusal becomes the status too, if nothing else is going on."""
-        model = self._claimed()
+        if self._busy:
+            raise ExcitationError(f'{self._busy} is under way; wait for it, or call ~/stop')
+        if self._driver.run is not None:
+            raise ExcitationError(f'the arm is moving; wait for the end, or call ~/stop: {self._driver.rest_text()}')
+        model = self._model
+        if model is None:
+            raise ExcitationError(
+                self._description_problem
+                or 'no robot description yet: publish robot_description (latched), or set urdf_file'
+            )
         self._busy = work
         self._cancelled.clear()
         try:
@@ -208,19 +216,6 @@ class ExcitationNode(Node):
             return f'the arm is stopping already: {run.reason}; {self._driver.rest_text()}'
         self._driver.stop('stopped on request', fault=False)
         return f'the arm is brought to rest; {self._driver.rest_text()}'
-
-    def _claimed(self) -> RobotModel:
-        """Return the robot, if nothing else is under way."""
-        if self._busy:
-            raise ExcitationError(f'{self._busy} is under way; wait for it, or call ~/stop')
-        if self._driver.run is not None:
-            raise ExcitationError(f'the arm is moving; wait for the end, or call ~/stop: {self._driver.rest_text()}')
-        if self._model is None:
-            raise ExcitationError(
-                self._description_problem
-                or 'no robot description yet: publish robot_description (latched), or set urdf_file'
-            )
-        return self._model
 
     async def _design(self, model: RobotModel) -> str:
         self._checks.require_design(model, read_parameters(self, ExcitationConfig), read_parameters(self, StartConfig))
@@ -305,14 +300,20 @@ class ExcitationNode(Node):
         return self._ready(tour, values, text, {'poses': settings.to_dict()}, config)
 
     def _take_design(self, design: ExcitationDesign, model: RobotModel, config: ExcitationConfig) -> str:
+        """Take a design in the joint order of the arm; an ExcitationError if its joints are others."""
+        if sorted(design.joint_names) != sorted(model.joint_names):
+            raise ExcitationError(
+                f'the trajectory moves {", ".join(design.joint_names)}; the robot has {", ".join(model.joint_names)}'
+            )
+        order, planned = [design.joint_names.index(name) for name in model.joint_names], design.trajectory
+        motion = replace(planned, a=planned.a[order], b=planned.b[order], offset=planned.offset[order])
         values = {
             'condition_number': design.excitation.condition,
             'condition_number_scaled': design.excitation.condition_scaled,
             'period': design.trajectory.period,
             'harmonics': design.trajectory.harmonics,
         }
-        planned = {'excitation': design_to_dict(design)}
-        return self._ready(_reordered(design, model), values, design.summary(), planned, config)
+        return self._ready(motion, values, design.summary(), {'excitation': design_to_dict(design)}, config)
 
     def _ready(
         self,
@@ -384,22 +385,6 @@ class ExcitationNode(Node):
         else:  # the executor has ended; a message can still be sent
             self._driver.stop('the node is shut down', fault=False)
         self._worker.close()
-
-
-def _reordered(design: ExcitationDesign, model: RobotModel) -> FourierTrajectory:
-    """Return the trajectory of a design in the joint order of a model; an ExcitationError if the joints are others."""
-    if sorted(design.joint_names) != sorted(model.joint_names):
-        raise ExcitationError(
-            f'the trajectory moves {", ".join(design.joint_names)}; the robot has {", ".join(model.joint_names)}'
-        )
-    order = np.array([design.joint_names.index(name) for name in model.joint_names])
-    trajectory = design.trajectory
-    return FourierTrajectory(
-        a=trajectory.a[order],
-        b=trajectory.b[order],
-        offset=trajectory.offset[order],
-        base_frequency=trajectory.base_frequency,
-    )
 
 
 main = partial(run_node, ExcitationNode)

@@ -100,7 +100,14 @@ class PoseRecorder(Node):
             'measured_point': (PointStamped, lambda m: receive(m.header, m.point, None)),
         }
         if self._config.tf_parent:
-            wanted['/tf'] = (_tf_message(), self._receive_transforms)
+            try:
+                from tf2_msgs.msg import TFMessage
+            except ImportError as cause:
+                raise MissingDependencyError(
+                    'tf_parent and tf_child need the ROS package tf2_msgs; install it, or publish the target as '
+                    'measured_pose'
+                ) from cause
+            wanted['/tf'] = (TFMessage, self._receive_transforms)
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
         steady_timer(self, _LOOK, partial(subscribe_to_published, self, wanted, _DEPTH))
         serve(self, measure=self._measure)
@@ -141,19 +148,15 @@ class PoseRecorder(Node):
         if self._pairs is None or not np.isfinite(position).all():
             return
         self._pairs.receive_target(seconds(header.stamp), position, quaternion)
-        if self.get_parameter('automatic').value:
-            self._add_row_where_new()
-
-    def _add_row_where_new(self) -> None:
-        """Add a row if the arm rests where none was taken yet."""
+        if not self.get_parameter('automatic').value:
+            return
         config = read_parameters(self, PairingConfig)
-        assert self._pairs is not None
         try:
             here = self._pairs.measure(config)[0].q[0]
         except CalibrationError:  # it moves, or too little has come
             return
         if self._last is None or np.abs(here - self._last).max() > _AGAIN * config.rest_tolerance:
-            self._add_row()
+            self._add_row()  # it rests where none was taken yet
 
     # --- the service ---
 
@@ -203,16 +206,6 @@ class PoseRecorder(Node):
         said = f'calibrated from {len(result.points)} measurements: {1e3 * result.before.rms:.3g} mm before, '
         said += f'{1e3 * after.rms:.3g} mm after ({kind})'
         return result.to_yaml([path], config.to_dict()), said, result.usable
-
-
-def _tf_message() -> Any:
-    try:
-        from tf2_msgs.msg import TFMessage
-    except ImportError as cause:
-        raise MissingDependencyError(
-            'tf_parent and tf_child need the ROS package tf2_msgs; install it, or publish the target as measured_pose'
-        ) from cause
-    return TFMessage
 
 
 main = partial(run_node, PoseRecorder)

@@ -74,7 +74,6 @@ class FollowedGoal:
     """A goal that was accepted: the executor's thread makes and ends it, the physics fill in the rest."""
 
     handle: Any
-    joint_names: Sequence[str]
     tolerances: GoalTolerances
     ended: Future
     end: float | None = None  # of its trajectory, once that was taken over [s]
@@ -92,7 +91,7 @@ class FollowedGoal:
         self.latest = stamp, desired, position, velocity
         if self.end is not None and self.verdict is None:
             errors = desired[0] - position, desired[1] - velocity
-            self.verdict = self.tolerances.judge(self.joint_names, now - self.end, *errors)
+            self.verdict = self.tolerances.judge(now - self.end, *errors)
         return self.verdict
 
 
@@ -145,21 +144,18 @@ class TrajectoryActionServer:
     def _accept(self, handle: Any) -> None:
         if self._goal is not None:
             self._end('abort', GoalVerdict(GoalEnd.INVALID_GOAL, 'Current goal preempted by new incoming action.'))
-        tolerances = self._tolerances(handle.request)
-        goal = FollowedGoal(handle=handle, joint_names=self._joint_names, tolerances=tolerances, ended=Future())
+        asked = handle.request
+        try:
+            after = seconds(asked.goal_time_tolerance)
+            tolerances = GoalTolerances(self._joint_names, asked.path_tolerance, asked.goal_tolerance, after)
+        except DataError as problem:
+            self._node.get_logger().error(f'the tolerances of a goal are left aside: {problem}')
+            tolerances = GoalTolerances(self._joint_names)
+        goal = FollowedGoal(handle=handle, tolerances=tolerances, ended=Future())
         self._goal = goal
         self._follow(handle.request.trajectory, goal)
         handle.execute(partial(self._carry_out, ended=goal.ended))
         self._monitor.reset()
-
-    def _tolerances(self, request: Any) -> GoalTolerances:
-        usual = GoalTolerances.usual(len(self._joint_names))
-        asked = request.path_tolerance, request.goal_tolerance, seconds(request.goal_time_tolerance)
-        try:
-            return usual.requested(self._joint_names, *asked)
-        except DataError as problem:
-            self._node.get_logger().error(f'the tolerances of a goal are left aside: {problem}')
-            return usual
 
     async def _carry_out(self, handle: Any, ended: Future) -> Any:
         """Wait for the end of a goal, and tell its client."""

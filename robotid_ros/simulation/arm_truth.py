@@ -144,18 +144,6 @@ class JointFriction:
         dq = np.asarray(dq, dtype=float)
         return np.asarray(self.dry_level(dq) * np.sign(dq) + self.smooth_torque(dq) + self.offset)
 
-    def as_mapping(self, joint_names: tuple[str, ...]) -> dict[str, dict[str, float]]:
-        """Return the parameters per joint, in plain numbers."""
-        return {
-            joint: {name: float(getattr(self, name)[k]) for name in self.names()} for k, joint in enumerate(joint_names)
-        }
-
-    @classmethod
-    def from_mapping(cls, values: dict[str, dict[str, Any]], joint_names: tuple[str, ...]) -> 'JointFriction':
-        """Return the friction that :meth:`as_mapping` wrote; a part that no joint names has its default."""
-        named = [name for name in cls.names() if any(name in values[joint] for joint in joint_names)]
-        return cls(**{name: np.array([values[joint][name] for joint in joint_names]) for name in named})
-
 
 def prior_friction(model: RobotModel, law: str = 'coulomb_viscous') -> JointFriction:
     """Return the friction a URDF states, or a typical one where it states none.
@@ -452,7 +440,10 @@ def write_truth(path: str | Path, truth: ArmTruth) -> None:
             for link, pi in zip(model.link_names, model.inertial, strict=True)
         },
         'rotor_inertia': per_joint(model.rotor_inertia),
-        'friction': truth.friction.as_mapping(model.joint_names),
+        'friction': {
+            joint: {name: float(getattr(truth.friction, name)[k]) for name in JointFriction.names()}
+            for k, joint in enumerate(model.joint_names)
+        },
         'gear_ratio': per_joint(model.gear_ratio),
         'torque_constant': per_joint(truth.torque_constant),
         'placements': model.placements.tolist(),
@@ -482,7 +473,9 @@ def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
         def per_joint(key: str) -> Array:
             return np.array([document[key][joint] for joint in model.joint_names])
 
-        links = document['standard_parameters']
+        links, friction = document['standard_parameters'], document['friction']
+        # A part of the friction that no joint names has its default.
+        named = [name for name in JointFriction.names() if any(name in friction[joint] for joint in model.joint_names)]
         return ArmTruth(
             model=model.with_inertial(
                 np.array([[links[link][name] for name in INERTIAL_NAMES] for link in model.link_names]),
@@ -492,7 +485,9 @@ def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
                 placements=np.array(document['placements'], dtype=float),
             ),
             drive=Drive(**document['drive']),
-            friction=JointFriction.from_mapping(document['friction'], model.joint_names),
+            friction=JointFriction(
+                **{name: np.array([friction[joint][name] for joint in model.joint_names]) for name in named}
+            ),
             torque_constant=per_joint('torque_constant'),
             provenance=document.get('provenance', {}),
         )
