@@ -59,7 +59,7 @@ from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node, serve
 from robotid_ros.nodes.scene import PlanningScene, Preview
 from robotid_ros.nodes.start_checks import StartChecks, StartConfig
 from robotid_ros.nodes.status import Status
-from robotid_ros.nodes.surroundings import Claim
+from robotid_ros.nodes.surroundings import claim
 from robotid_ros.progress import Progress
 from robotid_ros.settings import setting
 
@@ -127,7 +127,7 @@ class ExcitationNode(Node):
         self._preview = Preview(self, self._worker, self._previewed)
         self._scene = PlanningScene(self)
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
-        self._claim = Claim(self)
+        claim(self)
         if self._config.urdf_file and self._model is None and not self._description.undecided:
             raise ModelError(self._description_problem)
         self._status.publish()

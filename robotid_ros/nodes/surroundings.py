@@ -104,23 +104,21 @@ def _others(node: Node, endpoints: list[TopicEndpointInfo], *, own: bool) -> dic
     return found
 
 
-class Claim:
-    """Says that this node is here, and ends it by an ExcitationError if another one of its name was here before."""
+def claim(node: Node) -> None:
+    """Say that a node is here, and end it by an ExcitationError if another one of its name was here before."""
+    mine = f'{time.time_ns():020d} {os.getpid()} {uuid4().hex}'
 
-    def __init__(self, node: Node) -> None:
-        self._mine = f'{time.time_ns():020d} {os.getpid()} {uuid4().hex}'
-        self._name = node.get_fully_qualified_name()
-        self._publisher = node.create_publisher(String, '~/claim', LATCHED)
-        node.create_subscription(String, '~/claim', self._heard, _EVERY_CLAIM)
-        publish(self._publisher, String(data=self._mine))
-
-    def _heard(self, message: String) -> None:
-        if message.data < self._mine:
+    def hear(message: String) -> None:
+        if message.data < mine:
             pid = message.data.split(' ')[1:2]
             raise ExcitationError(
-                f'another node {self._name} runs already (process {" ".join(pid)}): two of them would command one arm; '
-                'this one ends'
+                f'another node {node.get_fully_qualified_name()} runs already (process {" ".join(pid)}): two of them '
+                'would command one arm; this one ends'
             )
+
+    publisher = node.create_publisher(String, '~/claim', LATCHED)
+    node.create_subscription(String, '~/claim', hear, _EVERY_CLAIM)
+    publish(publisher, String(data=mine))
 
 
 class Surroundings:

@@ -396,26 +396,27 @@ def perturb(
         # A mass factor of (1 + s w) is a factor of its root on the homogeneous coordinate.
         return pseudo_inertia_parameters((1.0 + scale * weight) * matrix @ source @ matrix.T)
 
+    # The order of what is drawn decides which arm belongs to a seed.
     inertial = np.stack([deformed(pi) for pi in model.inertial])
     dry = vary(np.ones(n), friction_scale)
+    rotor_inertia = vary(model.rotor_inertia, friction_scale)
+    viscous = vary(start.friction.viscous, friction_scale)
+    placements = model.placements.copy()
+    placements[:, :3, 3] *= 1.0 + geometry_error * rng.uniform(-1.0, 1.0, (n, 1))
     coulomb = start.friction.coulomb * dry
-    drawn = ArmTruth(
-        model=model.with_inertial(inertial, rotor_inertia=vary(model.rotor_inertia, friction_scale)),
-        drive=start.drive,
+    return replace(
+        start,
+        model=model.with_inertial(inertial, rotor_inertia=rotor_inertia, placements=placements),
         friction=replace(
             start.friction,
             coulomb=coulomb,
             # in proportion, so that friction that falls with speed still dissipates
             arctan_gain=start.friction.arctan_gain * dry,
-            viscous=vary(start.friction.viscous, friction_scale),
+            viscous=viscous,
             breakaway=breakaway_ratio * coulomb if breakaway_ratio > 0.0 else start.friction.breakaway * dry,
         ),
-        torque_constant=start.torque_constant,
         provenance={'inertial_scale': float(scale), 'friction_scale': float(friction_scale)},
     )
-    placements = model.placements.copy()
-    placements[:, :3, 3] *= 1.0 + geometry_error * rng.uniform(-1.0, 1.0, (n, 1))
-    return replace(drawn, model=replace(drawn.model, placements=placements))
 
 
 def write_truth(path: str | Path, truth: ArmTruth) -> None:
