@@ -219,11 +219,11 @@ class ExcitationNode(Node):
 
     async def _design(self, model: RobotModel) -> str:
         self._checks.require_design(model, read_parameters(self, ExcitationConfig), read_parameters(self, StartConfig))
-        if self._config.run == 'friction_sweep':
-            return await self._design_sweep(model)
-        if self._config.run == 'poses':
-            return await self._design_tour(model)
         config = await self._surrounded(model)
+        if self._config.run == 'friction_sweep':
+            return await self._design_sweep(model, config)
+        if self._config.run == 'poses':
+            return await self._design_tour(model, config)
         floating = None
         if self._config.run == 'free_floating':
             from robotid_ros.free_floating import design_excitation, read_mission  # late: few robots float
@@ -264,8 +264,7 @@ class ExcitationNode(Node):
         found: ExcitationConfig = await self._worker.run(self._scene.surrounded, scene, model, config)
         return found
 
-    async def _design_sweep(self, model: RobotModel) -> str:
-        config = await self._surrounded(model)
+    async def _design_sweep(self, model: RobotModel, config: ExcitationConfig) -> str:
         measured = await self._driver.state.measure(model.joint_names)
         settings = read_parameters(self, FrictionSweepConfig)
 
@@ -281,8 +280,8 @@ class ExcitationNode(Node):
         text = f'friction sweep of {len(sweep.strokes)} strokes, {sweep.reference.duration:.0f} s'
         return self._ready(sweep, values, text, {'friction_sweep': settings.to_dict()}, config)
 
-    async def _design_tour(self, model: RobotModel) -> str:
-        settings, config = read_parameters(self, PoseTourConfig), await self._surrounded(model)
+    async def _design_tour(self, model: RobotModel, config: ExcitationConfig) -> str:
+        settings = read_parameters(self, PoseTourConfig)
         if not settings.poses:
             raise ExcitationError("run: poses needs the parameter 'poses', a CSV file of joint positions")
         poses = read_joints(settings.poses, model.joint_names)

@@ -203,44 +203,6 @@ def _point(position: Array, velocity: Array, acceleration: Array | None = None) 
     )
 
 
-class _SimulatedBase:
-    """Publishes ``base_twist``, along the axes of the base, and ``base_pose`` in the inertial frame."""
-
-    def __init__(self, node: Node, plant: FloatingPlant, noise: 'SensorNoise', rng: np.random.Generator, depth: int):
-        profile = QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
-        self._twists = node.create_publisher(TwistStamped, 'base_twist', profile)
-        self._poses = node.create_publisher(PoseStamped, 'base_pose', profile)
-        self._plant, self._noise, self._rng = plant, noise, rng
-
-    def publish(self, nanoseconds: int) -> None:
-        """Publish how the base moves where the last run of the physics began, with its stamp [ns since the epoch]."""
-        from robotid_ros.free_floating import FloatingMeasurement  # late: few robots float
-
-        plant = self._plant
-        nothing = np.zeros((1, plant.nominal.n))
-        seen = FloatingMeasurement(
-            joint_names=plant.joint_names,
-            time=np.zeros(1),
-            q=nothing,
-            dq=nothing,
-            base_twist=plant.base_twist[None],
-            base_position=plant.base_position[None],
-            base_orientation=plant.base_orientation[None],
-        ).with_noise(self._noise, self._rng)
-        twist, pose = TwistStamped(), PoseStamped()
-        for message, frame in ((twist, plant.nominal.base_name), (pose, 'inertial')):
-            message.header.stamp, message.header.frame_id = Time(nanoseconds=nanoseconds).to_msg(), frame
-        v = seen.base_twist[0].tolist()
-        (twist.twist.linear.x, twist.twist.linear.y, twist.twist.linear.z) = v[:3]
-        (twist.twist.angular.x, twist.twist.angular.y, twist.twist.angular.z) = v[3:]
-        if seen.base_position is not None and seen.base_orientation is not None:
-            place, turn = pose.pose.position, pose.pose.orientation
-            place.x, place.y, place.z = seen.base_position[0].tolist()
-            turn.w, turn.x, turn.y, turn.z = seen.base_orientation[0].tolist()
-        publish(self._twists, twist)
-        publish(self._poses, pose)
-
-
 class SimulatedArm(Node):
     """An arm in a physics engine, in real time or faster.
 
@@ -260,14 +222,13 @@ class SimulatedArm(Node):
             write_truth(self._config.truth_file, self._parts.truth)
 
         depth = max(10, round(_HISTORY * self._config.publish_rate * self._config.speed))
-        self._states = self.create_publisher(
-            JointState, 'joint_states', QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
-        )
+        reliable = QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
+        self._states = self.create_publisher(JointState, 'joint_states', reliable)
         self._description = self.create_publisher(String, 'robot_description', LATCHED)
         publish(self._description, String(data=self._parts.description))
-        self._base = None
-        if isinstance(self._parts.plant, FloatingPlant) and self._parts.base_noise is not None:
-            self._base = _SimulatedBase(self, self._parts.plant, self._parts.base_noise, self._parts.sensor_rng, depth)
+        if isinstance(self._parts.plant, FloatingPlant):
+            self._twists = self.create_publisher(TwistStamped, 'base_twist', reliable)
+            self._poses = self.create_publisher(PoseStamped, 'base_pose', reliable)
         self._clock_publisher = (
             self.create_publisher(Clock, '/clock', QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
             if self._config.publish_clock
@@ -417,10 +378,40 @@ class SimulatedArm(Node):
                         self._hold(now)
             if self._clock_publisher is not None and block % clock_every == 0:
                 publish(self._clock_publisher, Clock(clock=Time(nanoseconds=stamp).to_msg()))
-            if self._base is not None:
-                self._base.publish(stamp)
+            if isinstance(parts.plant, FloatingPlant) and parts.base_noise is not None:
+                self._publish_base(parts.plant, parts.base_noise, stamp)
             publish(self._states, template.filled(stamp, seen['position'][0], self._velocity, late[0]))
             block += 1
+
+    def _publish_base(self, plant: FloatingPlant, noise: 'SensorNoise', nanoseconds: int) -> None:
+        """Publish how the base moves where the last run of the physics began, with its stamp [ns since the epoch].
+
+        The twist is along the axes of the base, the pose in the inertial frame.
+        """
+        from robotid_ros.free_floating import FloatingMeasurement  # late: few robots float
+
+        nothing = np.zeros((1, plant.nominal.n))
+        seen = FloatingMeasurement(
+            joint_names=plant.joint_names,
+            time=np.zeros(1),
+            q=nothing,
+            dq=nothing,
+            base_twist=plant.base_twist[None],
+            base_position=plant.base_position[None],
+            base_orientation=plant.base_orientation[None],
+        ).with_noise(noise, self._parts.sensor_rng)
+        twist, pose = TwistStamped(), PoseStamped()
+        for message, frame in ((twist, plant.nominal.base_name), (pose, 'inertial')):
+            message.header.stamp, message.header.frame_id = Time(nanoseconds=nanoseconds).to_msg(), frame
+        v = seen.base_twist[0].tolist()
+        (twist.twist.linear.x, twist.twist.linear.y, twist.twist.linear.z) = v[:3]
+        (twist.twist.angular.x, twist.twist.angular.y, twist.twist.angular.z) = v[3:]
+        if seen.base_position is not None and seen.base_orientation is not None:
+            place, turn = pose.pose.position, pose.pose.orientation
+            place.x, place.y, place.z = seen.base_position[0].tolist()
+            turn.w, turn.x, turn.y, turn.z = seen.base_orientation[0].tolist()
+        publish(self._twists, twist)
+        publish(self._poses, pose)
 
     def _hold(self, now: float) -> None:
         """Hold the arm where it was measured, at once and at any speed, as the controller does."""
