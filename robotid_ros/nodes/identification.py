@@ -51,7 +51,7 @@ from robotid_ros.nodes.identified_arm import (
 from robotid_ros.nodes.messages import LATCHED, average_label, publish, seconds, trajectory_arrays
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node, serve, steady_timer
-from robotid_ros.nodes.status import IdentifyService, Status
+from robotid_ros.nodes.status import Status, serve_identify
 from robotid_ros.progress import Progress
 from robotid_ros.workflow import Identification, load_by_purpose, write_identification
 
@@ -91,7 +91,7 @@ class IdentificationNode(Node):
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
         self.add_on_set_parameters_callback(self._refusal)
         self._status = Status(self, LATCHED, self._said, 'waiting for the robot description')
-        self._answer = IdentifyService(self, self._status, self._identified, IdentificationError)
+        serve_identify(self, self._status, self._identified, IdentificationError)
         read_levels(self._config.contact_levels)  # refused at the start, not when the arm is identified
         self._watch = TorqueWatch(self)
         for topic, take in (('recorder/averaged', self._take_average), ('recorder/friction', self._take_sweep)):
@@ -355,7 +355,7 @@ class IdentificationNode(Node):
 
     def _said(self) -> Mapping[str, object]:
         folders = {'folders_read': self._folders_read, 'seeds': ' '.join(map(str, sorted(self._seeds)))}
-        return {**folders, **self._values, **self._torques, **self._payload.values(), **self._answer.values()}
+        return {**folders, **self._values, **self._torques, **self._payload.values()}
 
     # -- services -----------------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ from robotid_ros.model import RobotModel
 from robotid_ros.nodes.messages import LATCHED, joint_state_values, publish, seconds, subscribe_to_published
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
-from robotid_ros.nodes.status import IdentifyService, Status
+from robotid_ros.nodes.status import Status, serve_identify
 from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
 
@@ -88,11 +88,9 @@ class PoseRecorder(Node):
         self._description = ''
         self.create_subscription(String, 'robot_description', self._receive_description, LATCHED)
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
-        rows = {'points_file': self._config.points_file}
-        self._status = Status(self, 10, lambda: {'rows': self._count, **rows, **self._answer.values()})
-        self._answer = IdentifyService(
-            self, self._status, partial(self._solver.run, self._identified), CalibrationError
-        )
+        points_file = self._config.points_file
+        self._status = Status(self, 10, lambda: {'rows': self._count, 'points_file': points_file})
+        serve_identify(self, self._status, partial(self._solver.run, self._identified), CalibrationError)
         receive = self._receive_target
         wanted: dict[str, tuple[Any, Callable[[Any], None]]] = {
             'joint_states': (JointState, self._receive_joints),
