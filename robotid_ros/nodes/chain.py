@@ -29,13 +29,13 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 from rclpy.utilities import remove_ros_args
-from std_srvs.srv import Trigger
 
 from robotid_ros.errors import ExcitationError, RobotIdError
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.nodes.loop_client import LoopClient
 from robotid_ros.nodes.messages import LATCHED, node_names
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
+from robotid_ros.nodes.runtime import serve
 from robotid_ros.nodes.status import Status
 from robotid_ros.settings import Settings, setting
 
@@ -120,16 +120,14 @@ class _Chain:
         self.step, self.ended = '', 0  # what goes on, and how often it has ended: a client may sleep through it
         self.status = Status(self.node, LATCHED, lambda: {'step': self.step or 'none', 'ended': self.ended})
         self.wanted = self.config.start_at_once
-        self.node.create_service(Trigger, '~/start', self._on_start)
+        serve(self.node, start=self._start)
         self._tell('', 'waiting for ~/start')
 
-    def _on_start(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+    async def _start(self) -> str:
         if self.step or self.wanted:
-            response.message = f'the chain is under way: {self.step or "about to start"}'
-            return response
-        self.wanted = response.success = True
-        response.message = f'started: {", ".join(self._steps())}; to stop the arm, call excitation/stop'
-        return response
+            raise ExcitationError(f'the chain is under way: {self.step or "about to start"}')
+        self.wanted = True
+        return f'started: {", ".join(self._steps())}; to stop the arm, call excitation/stop'
 
     def _steps(self) -> list[str]:
         config = read_parameters(self.node, ChainConfig)
