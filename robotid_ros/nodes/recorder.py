@@ -252,7 +252,7 @@ class Recorder(Node):
             self._arm = Description(self, DescriptionConfig(), None, self._describe, lambda _: None)
         actions = {'start': self._start, 'stop': self._stop, 'save': self._save}
         locked = {name: partial(self._worker.run, self._locked, action) for name, action in actions.items()}
-        serve(self, lambda _: self._publish_status(), **locked)
+        serve(self, **locked)
         steady_timer(self, 1.0, self._look_around)
         self.get_logger().info(f'records {self.resolve_topic_name(TOPIC)} on ~/start or when a reference starts')
         currents = settings.without_constant
@@ -271,8 +271,12 @@ class Recorder(Node):
         self._worker.close()
 
     def _locked(self, action: Callable[[], str]) -> str:
-        with self._lock:
-            return action()
+        """Do what a service asks for, and publish the status before it answers."""
+        try:
+            with self._lock:
+                return action()
+        finally:
+            self._publish_status()
 
     # --- actions: in the worker's thread, under the lock ---
 

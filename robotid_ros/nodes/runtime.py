@@ -205,13 +205,11 @@ def failure(node: Node, cause: Exception) -> str:
     return f'a fault of robotid_ros, please report it with the traceback in the log: {type(cause).__name__}: {cause}'
 
 
-def serve(
-    node: Node, after: Callable[[Any], object] = lambda response: None, **actions: Callable[[], Awaitable[str]]
-) -> None:
+def serve(node: Node, **actions: Callable[[], Awaitable[str]]) -> None:
     """Offer each action as the Trigger service ``~/<its name>``, which answers with its text.
 
-    An exception is answered with ``success: false`` and one line; ``after`` gets the answer before it is sent. Messages
-    and other calls come in while an action waits.
+    An exception is answered with ``success: false`` and one line. Messages and other calls come in while an action
+    waits.
     """
 
     def answering(action: Callable[[], Awaitable[str]]) -> Callable[[Any, Any], Awaitable[Any]]:
@@ -221,7 +219,6 @@ def serve(
                 response.success = True
             except Exception as cause:
                 response.success, response.message = False, failure(node, cause)
-            after(response)
             return response
 
         return answer

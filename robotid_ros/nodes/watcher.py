@@ -120,7 +120,7 @@ class Watcher(Node):
         self, interval: float, show: 'Callable[[Watcher], None]', *, motion: bool = False, **options: Any
     ) -> None:
         super().__init__('robotid_watch', **options)
-        self._last: dict[str, tuple[float, DiagnosticStatus]] = {}
+        self._last: dict[str, tuple[float, NodeStatus]] = {}  # when it came, and what it said
         self._predicted: dict[str, float] = {}
         self.fit: JointFit | None = None
         self.start: float | None = None
@@ -144,14 +144,15 @@ class Watcher(Node):
         steady_timer(self, interval, lambda: show(self))
 
     def _keep(self, name: str, message: DiagnosticStatus) -> None:
-        self._last[name] = (time.monotonic(), message)
+        values = {item.key: item.value for item in message.values}
+        status = NodeStatus(name=name, level=_LEVELS[message.level], message=message.message, values=values)
+        self._last[name] = (time.monotonic(), status)
         if name != 'identification':
             return
         found: dict[str, float] = {}
-        for item in message.values:
-            if item.key in _CONVERGENCE:
-                with suppress(ValueError):
-                    found[item.key] = float(item.value)
+        for key in _CONVERGENCE:
+            with suppress(KeyError, ValueError):
+                found[key] = float(values[key])
         found = {key: value for key, value in found.items() if np.isfinite(value)}
         # Before the first recording there is nothing that could converge.
         if found.get('recordings') and (not self.history or self.history[-1]['recordings'] != found['recordings']):
@@ -211,15 +212,11 @@ class Watcher(Node):
         now = time.monotonic()
         nodes = []
         for name in NODES:
-            heard, message = self._last.get(name, (-np.inf, DiagnosticStatus()))
-            if now - heard > SILENT_AFTER:
-                text = (
-                    'no status' if message.message == '' else f'silent for {now - heard:.0f} s; last: {message.message}'
-                )
-                nodes.append(NodeStatus(name=name, level='silent', message=text))
-                continue
-            values = {item.key: item.value for item in message.values}
-            nodes.append(NodeStatus(name=name, level=_LEVELS[message.level], message=message.message, values=values))
+            heard, status = self._last.get(name, (-np.inf, NodeStatus(name=name, level='silent', message='no status')))
+            if 0.0 < now - heard - SILENT_AFTER < np.inf:
+                text = f'silent for {now - heard:.0f} s; last: {status.message}' if status.message else 'no status'
+                status = NodeStatus(name=name, level='silent', message=text)
+            nodes.append(status)
         return nodes
 
     def stop(self) -> 'Future[str]':

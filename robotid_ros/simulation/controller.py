@@ -478,17 +478,12 @@ class SimulatedController:
         if self.path_tolerance > 0.0 and not self._holding and (np.abs(q[0] - measured) > self.path_tolerance).any():
             self.hold(measured, float(times[0]))
             q, dq, ddq = self.follower.sample(times)
-        if self._limits is not None:
-            q, dq, ddq = self._clamped(times, before, q, dq, ddq)
+        if self._limits is not None:  # no step between two instants is beyond what they allow
+            last, clamped = self._commanded, q.copy()
+            for k, step in enumerate(np.diff(times, prepend=before)):
+                last = clamped[k] = np.clip(q[k], last - self._limits * step, last + self._limits * step)
+            changed = np.abs(clamped - q) > 1e-12
+            dq = np.where(changed, np.clip(dq, -self._limits, self._limits), dq)
+            q, ddq = clamped, np.where(changed, 0.0, ddq)
         self._commanded = q[-1].copy()
         return q, dq, ddq
-
-    def _clamped(self, times: Array, before: float, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Array]:
-        """Return the reference with no step between two instants beyond what the velocity limits allow."""
-        assert self._limits is not None
-        last, clamped = self._commanded, q.copy()
-        for k, step in enumerate(np.diff(times, prepend=before)):
-            clamped[k] = np.clip(q[k], last - self._limits * step, last + self._limits * step)
-            last = clamped[k]
-        changed = np.abs(clamped - q) > 1e-12
-        return clamped, np.where(changed, np.clip(dq, -self._limits, self._limits), dq), np.where(changed, 0.0, ddq)
