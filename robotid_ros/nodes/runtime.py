@@ -101,40 +101,6 @@ class SimulatedTime:
         self.came.set()
 
 
-class _StopRequest:
-    """Made by SIGINT, SIGTERM or a thread, waited for by the main thread.
-
-    It is a pipe that the signal is written to. A threading.Event would not do: its lock may be held by the main thread
-    in wait() when the signal arrives, which is a deadlock, and a signal that another thread receives does not wake the
-    main thread.
-    """
-
-    def __init__(self) -> None:
-        self._reader, self._writer = os.pipe()
-        os.set_blocking(self._writer, False)
-        self.made = False
-        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        for number in _SIGNALS:
-            signal.signal(number, self.make)
-
-    def make(self, *_: object) -> None:
-        """Request the end; safe in a signal handler, any number of times."""
-        self.made = True
-        with suppress(BlockingIOError):  # full of requests already
-            os.write(self._writer, b'.')
-
-    def wait(self) -> None:
-        """Return once the end was requested."""
-        os.read(self._reader, 1)
-        self.made = True
-
-    def ignore_more(self) -> None:
-        """Let no further signal cut the end of the process short."""
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        signal.set_wakeup_fd(-1)
-
-
 def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> int:
     """Run the node that ``factory`` makes until it is told to stop.
 
@@ -146,7 +112,15 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
     int
         0 after a signal, 2 if ROS or the node refused its arguments, or to go on, 1 if a callback failed.
     """
-    stop = _StopRequest()
+    # A pipe tells the main thread to end: the interpreter writes every signal to it, in whichever thread that comes,
+    # and the executor's thread its own end. A threading.Event would not do: its lock may be held by the main thread in
+    # wait() when the signal arrives, which is a deadlock, and a signal that another thread receives does not wake the
+    # main thread.
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in _SIGNALS:
+        signal.signal(number, lambda *_: None)
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except RuntimeError as cause:  # rclpy's RCLError and UnknownROSArgsError, which have no public name
@@ -162,6 +136,7 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     failed: list[BaseException] = []
+    ending = threading.Event()
 
     def spin() -> None:
         try:
@@ -169,14 +144,16 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
         except ExternalShutdownException:
             pass
         except BaseException as cause:
-            if not stop.made:  # errors during the shutdown are no failure
+            if not ending.is_set():  # errors during the shutdown are no failure
                 failed.append(cause)
         finally:
-            stop.make()
+            with suppress(BlockingIOError):  # full of signals already
+                os.write(writer, b'.')
 
     thread = threading.Thread(target=spin, name='executor', daemon=True)
     thread.start()
-    stop.wait()
+    os.read(reader, 1)
+    ending.set()
     close = getattr(node, 'close', None)
     if close is not None:
         close()
@@ -189,7 +166,9 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
         node.get_logger().fatal(f'stopped by an unexpected error: {failed[0]!r}')
     node.destroy_node()
     rclpy.try_shutdown()
-    stop.ignore_more()
+    for number in _SIGNALS:  # no further one cuts the end of the process short
+        signal.signal(number, signal.SIG_IGN)
+    signal.set_wakeup_fd(-1)
     return 2 if refused else 1 if failed else 0
 
 
