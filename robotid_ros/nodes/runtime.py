@@ -239,35 +239,32 @@ class BackgroundWorker:
         self._wake = node.create_guard_condition(lambda: None, callback_group=ReentrantCallbackGroup())
         self._closed = threading.Event()
         self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        threading.Thread(target=self._serve, name='worker', daemon=True).start()
 
-    def _serve(self) -> None:
-        while True:
-            work = self._work.get()
-            if self._closed.is_set():
-                return
-            work()
+        def serve() -> None:
+            while True:
+                work = self._work.get()
+                if self._closed.is_set():
+                    return
+                work()
+
+        threading.Thread(target=serve, name='worker', daemon=True).start()
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Future:
         """Return a future of ``function(*arguments)``, computed in the worker's thread, in order."""
         future = Future(executor=self._node.executor)
 
         def work() -> None:
+            give: Callable[[], None]
             try:
-                result = function(*arguments)
+                give = partial(future.set_result, function(*arguments))
             except Exception as cause:
-                self._answer(partial(future.set_exception, cause))
-            else:
-                self._answer(partial(future.set_result, result))
+                give = partial(future.set_exception, cause)
+            if not self._closed.is_set():  # the executor and the guard may be gone by now
+                give()
+                self._wake.trigger()  # an idle executor would otherwise not look at the future again
 
         self._work.put(work)
         return future
-
-    def _answer(self, give: Callable[[], None]) -> None:
-        if self._closed.is_set():  # the executor and the guard may be gone by now
-            return
-        give()
-        self._wake.trigger()  # an idle executor would otherwise not look at the future again
 
     def close(self) -> None:
         """Forget work that has not begun, and the result of work that has."""
