@@ -174,7 +174,7 @@ def _capture(
     settings: DemoSettings, group: NodeGroup, environment: Mapping[str, str], truth_file: Path, step: Progress
 ) -> tuple[str, Path, Path]:
     """Start the nodes, run both trajectories, identify after the first; return result and recordings."""
-    from robotid_ros.nodes.loop_client import LoopClient
+    from robotid_ros.nodes.loop_client import NODES, LoopClient
 
     domain = environment['ROS_DOMAIN_ID']
     step(0.0, f'start the nodes; to look on: ROS_DOMAIN_ID={domain} robotid watch --web')
@@ -199,7 +199,7 @@ def _capture(
     nodes = {'simulated_arm': arm, **{name: {**values, 'use_sim_time': True} for name, values in others.items()}}
     for name, values in nodes.items():
         group.start(name, [*parameter_arguments(values), '--params-file', str(settings.config)])
-    client = LoopClient(group.check, int(domain), ('excitation', 'recorder', 'identification'))
+    client = LoopClient(group.check, int(domain), NODES)
     try:
         client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', STARTUP)
         training = _run_trajectory(client, settings, 'training', (0.04, 0.5), step)

@@ -32,14 +32,13 @@ from rclpy.utilities import remove_ros_args
 
 from robotid_ros.errors import ExcitationError, RobotIdError
 from robotid_ros.identification import IdentificationResult
-from robotid_ros.nodes.loop_client import LoopClient
+from robotid_ros.nodes.loop_client import NODES, LoopClient
 from robotid_ros.nodes.messages import LATCHED, node_names
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
 from robotid_ros.nodes.runtime import serve
 from robotid_ros.nodes.status import Status
 from robotid_ros.settings import Settings, setting
 
-NODES = ('excitation', 'recorder', 'identification')
 RECORDERS = {'poses': 'pose_recorder', 'free_floating': 'floating_recorder'}
 """Runs that are measured, and identified from, by a node of their own."""
 _LAST_ROWS = 20.0

@@ -45,7 +45,7 @@ from robotid_ros.nodes.identified_arm import (
     IdentificationNodeConfig,
     PayloadService,
     TorqueWatch,
-    WrenchWatch,
+    publish_wrench,
     read_levels,
 )
 from robotid_ros.nodes.messages import LATCHED, average_label, publish, seconds, trajectory_arrays
@@ -110,7 +110,7 @@ class IdentificationNode(Node):
         self._stop = self.create_client(Trigger, 'excitation/stop', callback_group=ReentrantCallbackGroup())
         serve(self, clear=self._clear, generate=self._generate)
         if self._config.wrench_result:
-            WrenchWatch(
+            publish_wrench(
                 self, self._config.wrench_result, lambda: None if self._session is None else self._session.model
             )
         steady_timer(self, _STATUS_PERIOD, self._on_timer)

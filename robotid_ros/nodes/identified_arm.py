@@ -297,44 +297,43 @@ class TorqueWatch:
             publish(publisher, answer)
 
 
-class WrenchWatch:
-    """Publishes ``~/wrench``, what comes on ``wrench`` less bias and weight, as the last joint state turns the tool.
+def publish_wrench(node: Node, path: str, arm: Callable[[], RobotModel | None]) -> None:
+    """Publish ``~/wrench``: what comes on ``wrench`` less bias and weight, as the last joint state turns the tool.
 
-    What the tool needs to be accelerated is left in it. ``model`` returns the arm once it is known.
+    What the tool needs to be accelerated is left in it. ``arm`` returns the arm once it is known.
 
     Raises
     ------
     RobotIdError
         If the file is not one of ``robotid wrench``.
     """
+    content = read_yaml(Path(path).expanduser(), 'result of robotid wrench', IdentificationError)
+    found = WrenchResult.from_dict(content.get('wrench') if isinstance(content, dict) else None)
+    weight: Array | None = None
+    compensated = node.create_publisher(WrenchStamped, '~/wrench', 10)
 
-    def __init__(self, node: Node, path: str, model: Callable[[], RobotModel | None]) -> None:
-        content = read_yaml(Path(path).expanduser(), 'result of robotid wrench', IdentificationError)
-        self._found = WrenchResult.from_dict(content.get('wrench') if isinstance(content, dict) else None)
-        self._model = model
-        self._weight: Array | None = None
-        self._compensated = node.create_publisher(WrenchStamped, '~/wrench', 10)
-        node.create_subscription(JointState, 'joint_states', self._on_joint_state, newest(10))
-        node.create_subscription(WrenchStamped, 'wrench', self._on_wrench, newest(10))
-
-    def _on_joint_state(self, message: JointState) -> None:
-        model = self._model()
-        if model is None or not self._compensated.get_subscription_count():
+    def turn(message: JointState) -> None:
+        nonlocal weight
+        model = arm()
+        if model is None or not compensated.get_subscription_count():
             return
         try:
             position = joint_state_values(message, model.joint_names)[0]
         except DataError:
             return  # those of a gripper alone, for example
         still = np.zeros((1, model.n))
-        self._weight = self._found.tool_wrench(*flange_motion(model, position[None], still, still))[0]
+        weight = found.tool_wrench(*flange_motion(model, position[None], still, still))[0]
 
-    def _on_wrench(self, message: WrenchStamped) -> None:
-        if self._weight is None:
+    def compensate(message: WrenchStamped) -> None:
+        if weight is None:
             return
         parts = [(part, axis) for part in (message.wrench.force, message.wrench.torque) for axis in 'xyz']
-        for (part, axis), less in zip(parts, (self._found.bias + self._weight).tolist(), strict=True):
+        for (part, axis), less in zip(parts, (found.bias + weight).tolist(), strict=True):
             setattr(part, axis, getattr(part, axis) - less)
-        publish(self._compensated, message)
+        publish(compensated, message)
+
+    node.create_subscription(JointState, 'joint_states', turn, newest(10))
+    node.create_subscription(WrenchStamped, 'wrench', compensate, newest(10))
 
 
 class PayloadService:

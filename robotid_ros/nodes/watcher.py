@@ -29,6 +29,7 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model.urdf_tree import parse_urdf
+from robotid_ros.nodes.loop_client import NODES
 from robotid_ros.nodes.messages import LATCHED, newest, seconds, trajectory_arrays
 from robotid_ros.nodes.runtime import run_node, steady_timer
 from robotid_ros.report.live import (
@@ -41,7 +42,6 @@ from robotid_ros.report.live import (
     status_details,
 )
 
-NODES = ('excitation', 'recorder', 'identification')
 SILENT_AFTER = 5.0  # seconds without a status
 _SAMPLES = 1500  # of a curve that a page which is opened late still gets
 _APART = 0.05  # s between two samples of the motion: 75 s are kept
