@@ -34,7 +34,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
-from rclpy.callback_groups import CallbackGroup
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.duration import Duration as Span
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
@@ -266,17 +266,11 @@ def publish(publisher: Any, message: Any) -> None:
     insist(partial(publisher.publish, message))
 
 
-class _NoExecutor(CallbackGroup):
+class _NoExecutor(ReentrantCallbackGroup):
     """A callback group that no executor serves."""
 
     def can_execute(self, entity: Any) -> bool:
         return False
-
-    def beginning_execution(self, entity: Any) -> bool:
-        return False
-
-    def ending_execution(self, entity: Any) -> None:
-        return None
 
 
 class Capture:

@@ -103,12 +103,6 @@ class Motion:
         now = (stamp - begin) % time[-1] if time[-1] > 0.0 else 0.0  # both ends of the period are there
         return [float(np.interp(now, time, q[:, j])) for j in range(q.shape[1])]
 
-    def deviations(self) -> list[float]:
-        """Return how far each joint was from its reference in the last sample [rad or m]; nothing without one."""
-        if not self.samples or self.samples[-1][2] is None:
-            return []
-        return [abs(a - b) for a, b in zip(self.samples[-1][1], self.samples[-1][2], strict=True)]
-
 
 class Watcher(Node):
     """Follows the status of each node, and how well each joint's torque is predicted.
@@ -314,13 +308,16 @@ def _motion_message(motion: Motion, samples: list[MotionSample], start: float) -
     names = motion.joint_names
     samples = [sample for sample in samples if len(sample[1]) == len(names)]
     limits = [motion.limits.get(name, (-np.inf, np.inf)) for name in names]
-    deviations = motion.deviations()
+    _, position, expected, _ = motion.samples[-1] if motion.samples else (0.0, [], None, None)
     units = ['m' if name in motion.sliding else 'rad' for name in names]
     return {
         'joints': list(names),
         'limits': [[end if np.isfinite(end) else None for end in ends] for ends in limits],
         'units': units,
-        'notes': [f'off its reference by {each:.2g} {unit}' for each, unit in zip(deviations, units, strict=False)],
+        'notes': [
+            f'off its reference by {abs(a - b):.2g} {unit}'
+            for a, b, unit in zip(position, expected or [], units, strict=False)
+        ],
         'reports': motion.reports,
         't': [round(sample[0] - start, 3) for sample in samples],
         'position': [sample[1] for sample in samples],

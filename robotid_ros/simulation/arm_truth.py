@@ -33,13 +33,13 @@ _TYPICAL_VISCOUS_SHARE = 0.06
 
 # What a law adds to Coulomb and viscous friction, as parts of the Coulomb friction and as speeds: enough to stand out
 # of the noise, at speeds that a friction sweep goes through.
-_SHARES = {'static': {'breakaway': 0.35}, 'stribeck': {'breakaway': 0.35}, 'daemi_heimann': {'arctan_gain': -0.25}}
-_SPEEDS = {
-    'static': {'breakaway_speed': 0.01},
-    'stribeck': {'stribeck_velocity': 0.1},
-    'daemi_heimann': {'arctan_rate': 8.0},
+_ADDED: dict[str, tuple[dict[str, float], dict[str, float]]] = {
+    'coulomb_viscous': ({}, {}),
+    'static': ({'breakaway': 0.35}, {'breakaway_speed': 0.01}),
+    'stribeck': ({'breakaway': 0.35}, {'stribeck_velocity': 0.1}),
+    'daemi_heimann': ({'arctan_gain': -0.25}, {'arctan_rate': 8.0}),
 }
-LAWS = ('coulomb_viscous', *_SHARES)
+LAWS = tuple(_ADDED)
 
 
 def _unset() -> Array:
@@ -161,11 +161,12 @@ def prior_friction(model: RobotModel, law: str = 'coulomb_viscous') -> JointFric
     silent = (model.friction == 0.0) & (model.damping == 0.0)
     effort = np.where(np.isfinite(model.limits.effort), model.limits.effort, 0.0)
     coulomb = np.where(silent, _TYPICAL_COULOMB_SHARE * effort, model.friction)
+    shares, speeds = _ADDED[law]
     return JointFriction(
         coulomb=coulomb,
         viscous=np.where(silent, _TYPICAL_VISCOUS_SHARE * effort / model.limits.velocity, model.damping),
-        **{name: share * coulomb for name, share in _SHARES.get(law, {}).items()},
-        **{name: np.full(model.n, speed) for name, speed in _SPEEDS.get(law, {}).items()},
+        **{name: share * coulomb for name, share in shares.items()},
+        **{name: np.full(model.n, speed) for name, speed in speeds.items()},
     )
 
 
