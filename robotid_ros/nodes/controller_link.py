@@ -312,7 +312,18 @@ class _Goal:
     ended: bool = False
     held: bool = False  # by the controller, which ended it outside a tolerance
     outcome: str = ''  # what was wrong with its end
-    told: bool = False  # fault() has reported its refusal or its end
+    told: bool = False  # its refusal or its end has been reported
+
+    def report(self) -> str | None:
+        """Return what is wrong with its refusal or its end, '' where nothing is, None while it goes on."""
+        if not (self.refused or self.ended):
+            return None
+        self.told = True
+        if not self.refused:
+            return self.outcome
+        if self.stop:
+            return 'the controller refused to be led to rest: what it followed was cancelled'
+        return 'the controller refuses the trajectory; its log says why'
 
 
 class ActionLink(ControllerLink):
@@ -438,14 +449,9 @@ class ActionLink(ControllerLink):
         goal = self._sent
         if goal is None:
             return None
-        if goal.refused:
-            goal.told = True
-            if goal.stop:
-                return 'the controller refused to be led to rest: what it followed was cancelled'
-            return 'the controller refuses the trajectory; its log says why'
-        if goal.ended:
-            goal.told = True
-            return goal.outcome or None
+        end = goal.report()
+        if end is not None:
+            return end or None
         if self._problem:
             return self._problem
         if not self._client.server_is_ready():
@@ -464,10 +470,9 @@ class ActionLink(ControllerLink):
         goal = self._sent
         if goal is None:
             return ''
-        if goal.told:
-            problem = ''
-        elif goal.refused or goal.ended:
-            problem = self.fault() or ''
+        end = '' if goal.told else goal.report()
+        if end is not None:
+            problem = end
         elif waited < self._config.goal_time_tolerance + self._config.feedback_timeout:
             return None
         else:
