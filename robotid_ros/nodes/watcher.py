@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -26,25 +26,23 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model.urdf_tree import parse_urdf
 from robotid_ros.nodes.loop_client import NODES
 from robotid_ros.nodes.messages import LATCHED, newest, seconds, trajectory_arrays
 from robotid_ros.nodes.runtime import run_node, steady_timer
 from robotid_ros.report.live import (
+    SAMPLES,
     JointFit,
     LiveServer,
+    MotionView,
     NodeStatus,
     StatusLevel,
-    progress_share,
+    page_message,
     render_watch,
-    status_details,
 )
 
 SILENT_AFTER = 5.0  # seconds without a status
-_SAMPLES = 1500  # of a curve that a page which is opened late still gets
-_APART = 0.05  # s between two samples of the motion: 75 s are kept
 _CONVERGENCE = ('recordings', 'relative_error', 'condition_number', 'median_relative_std', 'change')
 _LEVELS: dict[bytes, StatusLevel] = {
     DiagnosticStatus.OK: 'ok',
@@ -52,56 +50,6 @@ _LEVELS: dict[bytes, StatusLevel] = {
     DiagnosticStatus.ERROR: 'error',
     DiagnosticStatus.STALE: 'error',
 }
-
-
-MotionSample: TypeAlias = tuple[float, list[float], list[float] | None, list[float] | None]
-"""Stamp [s], position, reference where there is one, effort where it is reported."""
-
-
-class Motion:
-    """What the arm does: positions, efforts, the reference beside them and the limits around them.
-
-    The joints are those of the reference; before one came, those of the joint states. ``samples`` are at least 0.05 s
-    apart.
-    """
-
-    def __init__(self) -> None:
-        self.joint_names: tuple[str, ...] = ()
-        self.limits: dict[str, tuple[float, float]] = {}
-        self.sliding: set[str] = set()  # joints that count in m
-        self.reference: tuple[float, Array, Array] | None = None  # its first instant, times and positions of a period
-        self.samples: deque[MotionSample] = deque(maxlen=_SAMPLES)
-        self.reports = False
-
-    def take(self, stamp: float, names: tuple[str, ...], position: Sequence[float], effort: Sequence[float]) -> bool:
-        """Take a joint state, unless the last one was taken just before or it lacks joints; return whether it was."""
-        if self.samples and 0.0 <= stamp - self.samples[-1][0] < _APART:
-            return False
-        self.joint_names = self.joint_names or names
-        wanted = self.joint_names
-        if len(position) != len(names) or not set(wanted) <= set(names):
-            return False
-        where = [names.index(name) for name in wanted]
-        q = [float(position[k]) for k in where]
-        tau = [float(effort[k]) for k in where] if len(effort) == len(names) else None
-        if tau is not None and not np.isfinite(tau).all():
-            tau = None
-        if not np.isfinite(q).all():
-            return False
-        self.reports = self.reports or tau is not None
-        if self.samples and (stamp < self.samples[-1][0] or len(self.samples[-1][1]) != len(q)):
-            self.samples.clear()
-        self.samples.append((stamp, q, self._expected(stamp), tau))
-        return True
-
-    def _expected(self, stamp: float) -> list[float] | None:
-        if self.reference is None or len(self.joint_names) != self.reference[2].shape[1]:
-            return None
-        begin, time, q = self.reference
-        if stamp < begin:
-            return None
-        now = (stamp - begin) % time[-1] if time[-1] > 0.0 else 0.0  # both ends of the period are there
-        return [float(np.interp(now, time, q[:, j])) for j in range(q.shape[1])]
 
 
 class Watcher(Node):
@@ -118,9 +66,9 @@ class Watcher(Node):
         self._predicted: dict[str, float] = {}
         self.fit: JointFit | None = None
         self.start: float | None = None
-        self.motion = Motion()
+        self.motion = MotionView()
         self.history: list[dict[str, float]] = []
-        self.samples: deque[tuple[float, list[float], list[float]]] = deque(maxlen=_SAMPLES)
+        self.samples: deque[tuple[float, list[float], list[float]]] = deque(maxlen=SAMPLES)
         for name in NODES:
             self.create_subscription(
                 DiagnosticStatus,
@@ -245,7 +193,7 @@ class _Page:
         samples, moved = self._new('torque', watcher.samples), self._new('motion', watcher.motion.samples)
         history = watcher.history if len(watcher.history) != self._known else None
         self._known = len(watcher.history)
-        self._server.publish(_message(watcher, samples, moved, history))
+        self._server.publish(self._message(watcher, samples, moved, history))
 
     def _new(self, name: str, samples: deque[Any]) -> list[Any]:
         """Return the samples that were not sent yet; each begins with its stamp."""
@@ -267,63 +215,18 @@ class _Page:
         watcher = self._watcher
         if watcher is None:
             return None
-        return _message(watcher, list(watcher.samples), list(watcher.motion.samples), watcher.history)
+        return self._message(watcher, list(watcher.samples), list(watcher.motion.samples), watcher.history)
+
+    @staticmethod
+    def _message(
+        watcher: Watcher, samples: list[Any], moved: list[Any], history: list[dict[str, float]] | None
+    ) -> dict[str, Any]:
+        nodes, start = watcher.nodes(), watcher.start or 0.0
+        shown = page_message(nodes, watcher.fit, watcher.motion, samples, moved, start)
+        return {**shown, 'stoppable': watcher.stoppable, 'history': history}
 
     def close(self) -> None:
         self._server.close()
-
-
-def _message(
-    watcher: Watcher,
-    samples: list[tuple[float, list[float], list[float]]],
-    moved: list[MotionSample],
-    history: list[dict[str, float]] | None,
-) -> dict[str, Any]:
-    start = watcher.start or 0.0
-    nodes, fit = watcher.nodes(), watcher.fit
-    explained = [
-        'has not moved yet' if torque == 0.0 else f'{100.0 * max(0.0, 1.0 - error / torque):.0f} % explained'
-        for torque, error in (() if fit is None else zip(fit.torque_rms, fit.error_rms, strict=True))
-    ]
-    return {
-        'nodes': [
-            {'name': n.name, 'level': n.level, 'message': n.message, 'details': status_details(n)} for n in nodes
-        ],
-        'stoppable': watcher.stoppable,
-        'progress': progress_share(nodes[0].values),
-        'joints': [] if fit is None else list(fit.joint_names),
-        'notes': explained,
-        'fitted': fit is not None,
-        'motion': _motion_message(watcher.motion, moved, start),
-        'samples': {
-            't': [round(sample[0] - start, 3) for sample in samples],
-            'measured': [sample[1] for sample in samples],
-            'predicted': [sample[2] for sample in samples],
-        },
-        'history': history,
-    }
-
-
-def _motion_message(motion: Motion, samples: list[MotionSample], start: float) -> dict[str, Any]:
-    names = motion.joint_names
-    samples = [sample for sample in samples if len(sample[1]) == len(names)]
-    limits = [motion.limits.get(name, (-np.inf, np.inf)) for name in names]
-    _, position, expected, _ = motion.samples[-1] if motion.samples else (0.0, [], None, None)
-    units = ['m' if name in motion.sliding else 'rad' for name in names]
-    return {
-        'joints': list(names),
-        'limits': [[end if np.isfinite(end) else None for end in ends] for ends in limits],
-        'units': units,
-        'notes': [
-            f'off its reference by {abs(a - b):.2g} {unit}'
-            for a, b, unit in zip(position, expected or [], units, strict=False)
-        ],
-        'reports': motion.reports,
-        't': [round(sample[0] - start, 3) for sample in samples],
-        'position': [sample[1] for sample in samples],
-        'reference': [sample[2] for sample in samples],
-        'effort': [sample[3] for sample in samples],
-    }
 
 
 def watch(*, interval: float, width: int, terminal: bool, namespace: str, web: tuple[str, int] | None = None) -> int:
