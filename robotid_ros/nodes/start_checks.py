@@ -29,11 +29,10 @@ from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.nodes.messages import joint_state_values, newest, seconds
 from robotid_ros.nodes.runtime import BackgroundWorker
-from robotid_ros.nodes.surroundings import Surroundings
+from robotid_ros.nodes.surroundings import REFERENCE, Surroundings
 from robotid_ros.settings import Settings, setting
 
 _COMMAND = 'joint_trajectory'
-_REFERENCE = '~/reference'
 _RISKS = (
     'no_recorder',
     'no_effort',
@@ -151,20 +150,17 @@ class StartChecks:
         if self._surroundings.scaling_topic and 'silent_speed_scaling' not in start.start_anyway:
             self._surroundings.scaling_came.wait(max(0.0, begun + _PATIENCE - time.monotonic()))
         if 'no_recorder' not in start.start_anyway:
-            while not self._records() and time.monotonic() < begun + _PATIENCE:
+            while not self._surroundings.has_recorder() and time.monotonic() < begun + _PATIENCE:
                 time.sleep(0.05)
-
-    def _records(self) -> bool:
-        return self._node.count_subscribers(_REFERENCE) > 0 and not self._surroundings.recorder_died
 
     def _recording_reasons(
         self, model: RobotModel, start: StartConfig, messages: Sequence[JointState]
     ) -> dict[str, str]:
         reasons: dict[str, str] = {}
         joints = model.joint_names
-        if not self._records():
+        if not self._surroundings.has_recorder():
             reasons['no_recorder'] = (
-                f'nobody records: no recorder takes {self._node.resolve_topic_name(_REFERENCE)}; start the recorder'
+                f'nobody records: no recorder takes {self._node.resolve_topic_name(REFERENCE)}; start the recorder'
             )
         elif refusal := self._surroundings.recorder_values().get('refusal'):
             reasons['no_recorder'] = f'the recorder cannot record: {refusal}'
