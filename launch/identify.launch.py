@@ -32,7 +32,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 import robotid_ros
 from robotid_ros.identification import IdentificationConfig, SelectionConfig
-from robotid_ros.nodes.identification_config import IdentificationNodeConfig
+from robotid_ros.nodes.identified_arm import IdentificationNodeConfig
 from robotid_ros.settings import settings_of
 
 ARGUMENTS = (

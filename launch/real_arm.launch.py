@@ -66,10 +66,10 @@ def nodes(context):
     states = value('joint_states_topic') or config.joint_states_topic or 'joint_states'
     said = []
     if value('discover') == 'true' and states.startswith('/') and trajectory.startswith('/'):
-        found = find_topics(config.joints, states, trajectory)
-        states = value('joint_states_topic') or found.joint_states
-        trajectory = trajectory if value('controller') else found.trajectory
-        said = [LogInfo(msg=f'[robotid] {sentence}') for sentence in found.remarks]
+        heard, commanded, remarks = find_topics(config.joints, states, trajectory)
+        states = value('joint_states_topic') or heard
+        trajectory = trajectory if value('controller') else commanded
+        said = [LogInfo(msg=f'[robotid] {sentence}') for sentence in remarks]
     arguments = {
         **runpy.run_path(str(IDENTIFY))['passed_on'](context, DECIDED),
         'config': path,

@@ -26,8 +26,7 @@ from robotid_ros.demo.processes import NodeGroup, isolated_environment, paramete
 from robotid_ros.identification import IdentificationResult  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
 from robotid_ros.model.packaged import arm_file  # noqa: E402
-from robotid_ros.nodes.chain import NODES  # noqa: E402
-from robotid_ros.nodes.loop_client import LoopClient, ServiceError  # noqa: E402
+from robotid_ros.nodes.loop_client import NODES, LoopClient, ServiceError  # noqa: E402
 from robotid_ros.nodes.messages import LATCHED  # noqa: E402
 from robotid_ros.simulation import read_truth  # noqa: E402
 

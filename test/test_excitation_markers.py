@@ -72,7 +72,7 @@ def test_the_markers_are_the_picture_and_can_be_sent() -> None:
     from rclpy.serialization import serialize_message
     from visualization_msgs.msg import Marker
 
-    from robotid_ros.nodes.preview import PREFIX, marker_array
+    from robotid_ros.nodes.scene import PREFIX, marker_array
 
     arm = ur10e()
     config = ExcitationConfig(

@@ -34,7 +34,7 @@ from robotid_ros.excitation.workspace import (  # noqa: E402
     skeleton,
 )
 from robotid_ros.model.kinematics import link_transforms  # noqa: E402
-from robotid_ros.nodes.planning_scene import scene_capsules  # noqa: E402
+from robotid_ros.nodes.scene import scene_capsules  # noqa: E402
 
 HERE = Path(__file__).parent
 NODE = ['-m', 'robotid_ros.nodes.excitation', '--ros-args']

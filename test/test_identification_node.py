@@ -399,7 +399,7 @@ def test_a_wrench_is_published_without_bias_and_weight(tmp_path: Path) -> None:
 
 def test_a_payload_fills_the_requests_of_drivers() -> None:
     """Each in the frame of the flange, which the description turns and moves against the last link."""
-    from robotid_ros.nodes.payload_service import fill, service_type
+    from robotid_ros.nodes.identified_arm import fill, service_type
 
     inertia = np.array([[0.03, 0.002, 0.0], [0.002, 0.02, 0.001], [0.0, 0.001, 0.01]])
     body = inertial_parameters(2.0, np.array([0.1, 0.2, 0.3]), inertia)

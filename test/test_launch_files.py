@@ -25,7 +25,7 @@ from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.pose_tour import PoseTourConfig
 from robotid_ros.execution.run import RunConfig
 from robotid_ros.identification import IdentificationConfig, SelectionConfig
-from robotid_ros.nodes.identification_config import IdentificationNodeConfig
+from robotid_ros.nodes.identified_arm import IdentificationNodeConfig
 from robotid_ros.settings import settings_of
 
 ROOT = Path(__file__).parents[1]
@@ -173,9 +173,9 @@ def test_the_view_shows_what_the_preview_publishes() -> None:
     assert f"namespace='{namespace}'" in text
     assert f"'frame_prefix': '{prefix}/'" in text
     assert manager['Global Options']['Fixed Frame'] == f'{prefix}/base_link'
-    assert "create_publisher(JointState, '~/preview'" in (ROOT / 'robotid_ros/nodes/preview.py').read_text()
+    assert "create_publisher(JointState, '~/preview'" in (ROOT / 'robotid_ros/nodes/scene.py').read_text()
     drawn = next(each for each in manager['Displays'] if each['Class'] == 'rviz_default_plugins/MarkerArray')
-    markers = (ROOT / 'robotid_ros' / 'nodes' / 'preview.py').read_text(encoding='utf-8')
+    markers = (ROOT / 'robotid_ros' / 'nodes' / 'scene.py').read_text(encoding='utf-8')
     assert drawn['Topic']['Value'] == '/excitation/preview_markers'
     assert "create_publisher(MarkerArray, '~/preview_markers', LATCHED)" in markers
     assert drawn['Topic']['Durability Policy'] == 'Transient Local'
@@ -197,7 +197,7 @@ def test_the_plotjuggler_layout_is_what_its_reader_takes_and_shows_what_the_node
     assert all(plot.get('mode') == 'TimeSeries' for plot in root.iter('plot'))
     robot = ElementTree.parse(ROOT / 'robotid_ros' / 'robots' / 'ur10e.urdf').getroot()
     joints = {joint.get('name') for joint in robot.iterfind('joint') if joint.get('type') == 'revolute'}
-    node = (ROOT / 'robotid_ros' / 'nodes' / 'torque_watch.py').read_text(encoding='utf-8')
+    node = (ROOT / 'robotid_ros' / 'nodes' / 'identified_arm.py').read_text(encoding='utf-8')
     assert "create_publisher(JointState, f'~/{name}_torque'" in node
     kinds = re.search(r'for name in \(([^)]*)\)', node)
     topics = {f'/{name}_torque' for name in re.findall(r"'(\w+)'", kinds.group(1))}

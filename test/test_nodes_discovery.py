@@ -47,10 +47,10 @@ def test_the_topics_of_a_driver_are_found_and_said(tmp_path, monkeypatch) -> Non
     (tmp_path / 'driver.py').write_text(DRIVER)
     with NodeProcess([str(tmp_path / 'driver.py')], environment) as driver:
         driver.wait_for_line('ready')
-        found = find_topics(['a', 'b'], '/joint_states', '/scaled/joint_trajectory', patience=60.0)
-    assert found.joint_states == '/arm/full'
-    assert found.trajectory == '/joint_trajectory_controller/joint_trajectory'
-    states, trajectory = found.remarks
+        heard, commanded, remarks = find_topics(['a', 'b'], '/joint_states', '/scaled/joint_trajectory', patience=60.0)
+    assert heard == '/arm/full'
+    assert commanded == '/joint_trajectory_controller/joint_trajectory'
+    states, trajectory = remarks
     assert states.startswith('joint states are taken from /arm/full (')
     assert states.endswith('with effort) instead of /joint_states, where there are none')
     assert trajectory == (

@@ -30,15 +30,15 @@ from pathlib import Path
 from rclpy.node import Node
 from robotid_ros.errors import DataError
 from robotid_ros.nodes.messages import LATCHED
-from robotid_ros.nodes.status import IdentifyService, Status
+from robotid_ros.nodes.status import Status, serve_identify
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node, steady_timer
 
 class Recorder(Node):
     def __init__(self):
         super().__init__('excitation')  # whose status the user of these tests follows
-        self.status = Status(self, LATCHED, lambda: self.service.values())
+        self.status = Status(self, LATCHED)
         self.worker = BackgroundWorker(self)
-        self.service = IdentifyService(self, self.status, partial(self.worker.run, work), DataError)
+        serve_identify(self, self.status, partial(self.worker.run, work), DataError)
         steady_timer(self, 0.5, self.status.publish)
 
     def close(self):

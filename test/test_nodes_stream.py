@@ -94,25 +94,25 @@ def node():
 def test_an_arm_at_the_rate_asked_for_is_not_refused_by_the_rounding_of_its_stamps(node, rate, slow):
     checks = start_checks(node)
     for begin in range(1_790_000_000_000_000_000, 1_790_000_001_000_000_000, 20_408_163):  # ns
-        checks._messages = []
+        messages = []
         for k in range(27):
             message = JointState(name=list(MODEL.joint_names), position=[0.0] * MODEL.n, effort=[1.0] * MODEL.n)
             message.header.stamp.sec, message.header.stamp.nanosec = divmod(begin + round(k * 1e9 / rate), 10**9)
-            checks._messages.append((0.0, message))
-        reasons = checks._recording_reasons(MODEL, StartConfig(least_joint_state_rate=50.0))
+            messages.append(message)
+        reasons = checks._recording_reasons(MODEL, StartConfig(least_joint_state_rate=50.0), messages)
         assert ('slow_joint_states' in reasons) is slow
 
 
 @pytest.mark.parametrize(('kept', 'said'), [(1, None), (20, 'busy_computer')])
 def test_messages_that_are_lost_here_are_no_slow_driver(node, kept, said):
     """Of 500 Hz every twentieth arrives, two in a row now and then: the computer is too busy."""
-    checks = start_checks(node)
+    checks, messages = start_checks(node), []
     for k in range(27 * kept):
         if k % kept == 0 or (kept > 1 and k % (2 * kept) == 1):
             message = JointState(name=list(MODEL.joint_names), position=[0.0] * MODEL.n, effort=[1.0] * MODEL.n)
             message.header.stamp.sec, message.header.stamp.nanosec = 1_790_000_000 + k // 500, (k % 500) * 2_000_000
-            checks._messages.append((0.0, message))
-    reasons = checks._recording_reasons(MODEL, StartConfig(least_joint_state_rate=50.0))
+            messages.append(message)
+    reasons = checks._recording_reasons(MODEL, StartConfig(least_joint_state_rate=50.0), messages)
     assert ('busy_computer' in reasons) is (said is not None)
     assert 'slow_joint_states' not in reasons
 

@@ -478,7 +478,7 @@ import ctypes, sys, threading, time
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import JointState
-from robotid_ros.nodes.capture import Capture
+from robotid_ros.nodes.messages import Capture
 rclpy.init()
 node = rclpy.create_node('stalling')
 numbers = []

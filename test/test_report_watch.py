@@ -12,7 +12,7 @@
 import numpy as np
 import pytest
 
-from robotid_ros.report.live import JointFit, NodeStatus, render_watch
+from robotid_ros.report.live import JointFit, MotionView, NodeStatus, page_message, render_watch
 
 EXCITATION = NodeStatus(
     name='excitation',
@@ -84,3 +84,28 @@ def test_the_fit_is_a_running_root_mean_square() -> None:
 def test_garbled_values_do_not_break_the_view() -> None:
     text = render_watch([NodeStatus(name='x', level='error', message='m', values={'elapsed': '?', 'duration': 'nan'})])
     assert text.startswith('■ x')
+
+
+def test_the_page_gets_the_motion_beside_its_reference_and_the_limits() -> None:
+    motion = MotionView()
+    motion.limits, motion.sliding = {'turn': (-1.0, 2.0)}, {'lift'}
+    motion.joint_names = ('turn', 'lift')
+    motion.reference = 10.0, np.array([0.0, 2.0]), np.array([[0.0, 0.0], [2.0, 4.0]])
+    names = ('lift', 'finger', 'turn')
+    assert not motion.take(10.5, ('lift',), [0.0], [])  # lacks a joint
+    assert motion.take(10.5, names, [1.25, 7.0, 0.5], [3.0, 7.0, 2.0])
+    assert not motion.take(10.52, names, [1.25, 7.0, 0.5], [])  # too soon after the last
+    assert motion.take(13.0, names, [2.5, 7.0, 1.0], [])  # in the second period
+    fit = JointFit(('turn', 'lift'))
+    fit.update(10.0, np.array([3.0, 0.0]), np.array([1.0, 0.0]))
+    message = page_message([EXCITATION], fit, motion, [(10.5, [1.0, 2.0], [0.5, 1.5])], list(motion.samples), 10.0)
+    assert message['progress'] == 0.5
+    assert message['notes'] == ['75 % explained', 'has not moved yet']
+    assert message['samples'] == {'t': [0.5], 'measured': [[1.0, 2.0]], 'predicted': [[0.5, 1.5]]}
+    drawn = message['motion']
+    assert drawn['t'] == [0.5, 3.0]
+    assert drawn['position'] == [[0.5, 1.25], [1.0, 2.5]]
+    assert drawn['reference'] == [[0.5, 1.0], [1.0, 2.0]]
+    assert drawn['effort'] == [[2.0, 3.0], None]
+    assert drawn['limits'] == [[-1.0, 2.0], [None, None]]
+    assert drawn['notes'] == ['off its reference by 0 rad', 'off its reference by 0.5 m']

@@ -34,10 +34,10 @@ class Goal:
     """A goal whose trajectory ends at 2 s."""
 
     def __init__(self, path=(), goal=(), time=0.0) -> None:
-        self.tolerances = GoalTolerances.usual(2).requested(NAMES, path, goal, time)
+        self.tolerances = GoalTolerances(NAMES, path, goal, time)
 
     def judge(self, now: float, position_error: np.ndarray, velocity_error: np.ndarray) -> GoalVerdict | None:
-        return self.tolerances.judge(NAMES, now - 2.0, position_error, velocity_error)
+        return self.tolerances.judge(now - 2.0, position_error, velocity_error)
 
 
 def test_no_tolerance_means_no_limit_on_the_way() -> None:

@@ -174,26 +174,10 @@ def _capture(
     settings: DemoSettings, group: NodeGroup, environment: Mapping[str, str], truth_file: Path, step: Progress
 ) -> tuple[str, Path, Path]:
     """Start the nodes, run both trajectories, identify after the first; return result and recordings."""
-    from robotid_ros.nodes.loop_client import LoopClient
+    from robotid_ros.nodes.loop_client import NODES, LoopClient
 
     domain = environment['ROS_DOMAIN_ID']
     step(0.0, f'start the nodes; to look on: ROS_DOMAIN_ID={domain} robotid watch --web')
-    for name, values in _node_parameters(settings, truth_file).items():
-        group.start(name, [*parameter_arguments(values), '--params-file', str(settings.config)])
-    client = LoopClient(group.check, int(domain), ('excitation', 'recorder', 'identification'))
-    try:
-        client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', STARTUP)
-        training = _run_trajectory(client, settings, 'training', (0.04, 0.5), step)
-        client.wait_for_average(STARTUP)
-        step(0.52, 'identify')
-        text = client.call('/identification/identify', SOLVE)
-        validation = _run_trajectory(client, settings, 'validation', (0.6, 0.95), step)
-        return text, training, validation
-    finally:
-        client.close()
-
-
-def _node_parameters(settings: DemoSettings, truth_file: Path) -> dict[str, dict[str, Any]]:
     recordings = settings.folder / 'recordings'
     recordings.mkdir(exist_ok=True)
     # All nodes take their time from the arm: a busy machine makes the run longer, and changes nothing else.
@@ -212,7 +196,20 @@ def _node_parameters(settings: DemoSettings, truth_file: Path) -> dict[str, dict
         'recorder': {'output_folder': recordings, 'start_timeout': PATIENCE},
         'identification': {},
     }
-    return {'simulated_arm': arm, **{name: {**values, 'use_sim_time': True} for name, values in others.items()}}
+    nodes = {'simulated_arm': arm, **{name: {**values, 'use_sim_time': True} for name, values in others.items()}}
+    for name, values in nodes.items():
+        group.start(name, [*parameter_arguments(values), '--params-file', str(settings.config)])
+    client = LoopClient(group.check, int(domain), NODES)
+    try:
+        client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', STARTUP)
+        training = _run_trajectory(client, settings, 'training', (0.04, 0.5), step)
+        client.wait_for_average(STARTUP)
+        step(0.52, 'identify')
+        text = client.call('/identification/identify', SOLVE)
+        validation = _run_trajectory(client, settings, 'validation', (0.6, 0.95), step)
+        return text, training, validation
+    finally:
+        client.close()
 
 
 def _run_trajectory(client: Any, settings: DemoSettings, name: str, share: tuple[float, float], step: Progress) -> Path:

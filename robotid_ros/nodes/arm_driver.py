@@ -9,6 +9,8 @@
 
 """Moves one arm along a plan: hands what comes in to the supervisor, and sends what it returns.
 
+Where the arm is, how it moves, and how old that is, its joint states tell, which are followed while they are needed.
+
 All decisions are those of :class:`robotid_ros.execution.supervisor.Supervisor`.
 """
 
@@ -22,35 +24,34 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.subscription import Subscription
 from rclpy.task import Future
+from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
-from robotid_ros.errors import ExcitationError, RobotIdError
+from robotid_ros.errors import DataError, ExcitationError, RobotIdError
 from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.run import RunPlan
-from robotid_ros.execution.run_clock import RunClock
+from robotid_ros.execution.run_clock import ClockOffset, RunClock
 from robotid_ros.execution.supervisor import Order, State, Supervisor
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import RobotConfig
-from robotid_ros.nodes.arm_state import ArmState
-from robotid_ros.nodes.controller_link import (
-    ActionLink,
-    ControllerFeedback,
-    ControllerLink,
-    TopicLink,
-    action_name,
-    replacement,
-)
-from robotid_ros.nodes.messages import LATCHED, publish, trajectory_message
+from robotid_ros.nodes.controller_link import ActionLink, ControllerLink, TopicLink, action_name
+from robotid_ros.nodes.messages import LATCHED, joint_state_values, newest, publish, seconds, trajectory_message
 from robotid_ros.nodes.parameters import read_parameters
-from robotid_ros.nodes.runtime import BackgroundWorker, failure, steady_timer
+from robotid_ros.nodes.runtime import BackgroundWorker, SimulatedTime, failure, steady_timer
 from robotid_ros.nodes.status import Status
 from robotid_ros.nodes.surroundings import Commanders, Surroundings
 from robotid_ros.settings import Settings, setting
 
+_FIRST = 3.0
+"""How long the first joint state may take [s]."""
+_CATCH_UP = 10.0
+"""How long a driver that lags because its computer is busy may take to be in time again [s]."""
 _MONITOR_PERIOD = 0.02
 _REPEAT = 0.1
 """How often the first window is sent again until the motion begins [s]: a controller may be found late."""
@@ -92,8 +93,130 @@ class ArmDriverConfig(Settings):
     )
 
 
+class ArmState:
+    """Follows the joint states of an arm; everything but :meth:`measure` is for the executor's thread.
+
+    Why the last joint state cannot be used is in ``problem``, empty where it can; ``offset`` is that of the clock that
+    stamps the joint states. The node has declared the parameters of :class:`WatchdogConfig`.
+
+    Parameters
+    ----------
+    node : Node
+    worker : BackgroundWorker
+    take : callable
+        Gets position, velocity, effort, stamp [s] or None, and when it came, by a clock that never stands still [s],
+        of every joint state with all joints.
+    guarded : callable
+        Returns a callback that deals with whatever the given one raises.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        worker: BackgroundWorker,
+        take: Callable[[Array, Array | None, Array | None, float | None, float], None],
+        guarded: Callable[[Callable[..., None]], Callable[..., None]],
+    ) -> None:
+        self._node, self._worker, self._take, self._guarded = node, worker, take, guarded
+        self._joint_names: tuple[str, ...] = ()
+        self._latest: tuple[Array, float] | None = None
+        self._joint_states: Subscription | None = None
+        self.problem = ''
+        self._heard = threading.Event()
+        self.offset = ClockOffset()
+        self.time = SimulatedTime(node)
+        self._unstamped = False
+
+    def listen(self, joint_names: tuple[str, ...]) -> None:
+        """Follow the joint states: only while they are needed, since every single one costs time."""
+        self.time.follow()
+        self._joint_names = joint_names
+        self._latest = None
+        self._heard.clear()
+        self.offset = ClockOffset()
+        if self._joint_states is not None:
+            return
+        self._joint_states = self._node.create_subscription(
+            JointState,
+            'joint_states',
+            self._guarded(self._on_message),
+            newest(10),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+        )
+        self.problem = f'none has come on {self._joint_states.topic_name}'
+
+    def stop_listening(self) -> None:
+        """Follow the joint states no longer."""
+        if self._joint_states is not None:
+            self._node.destroy_subscription(self._joint_states)
+            self._joint_states = None
+        self.time.leave()
+
+    def _on_message(self, message: JointState) -> None:
+        try:
+            position, velocity, effort = joint_state_values(message, self._joint_names)
+        except DataError as cause:
+            self.problem = str(cause)  # joints of a gripper, say, may come by themselves
+            return
+        now = time.monotonic()
+        stamp, clock = seconds(message.header.stamp), 1e-9 * self._node.get_clock().now().nanoseconds
+        self._unstamped = not stamp
+        if stamp and self.time.came.is_set():
+            self.offset.update(stamp, clock)
+        if np.isfinite(position).all():
+            self._latest, self.problem = (position, now), ''
+            self._heard.set()
+        else:
+            self._latest = None
+            self.problem = 'the last one has positions that are not finite'
+        self._take(position, velocity, effort, stamp or None, now)
+
+    def clock_remark(self, tolerance: float) -> str | None:
+        """Return what of the stamps may explain that the arm does not seem to follow; ``tolerance`` in s."""
+        if self._unstamped:
+            return 'the joint states carry no stamps, and what was late on its way looks like a lag'
+        return self.offset.remark(tolerance)
+
+    async def measure(self, joint_names: tuple[str, ...]) -> Array:
+        """Return the measured position, shape (n,), as soon as a joint state comes; go on listening.
+
+        Raises
+        ------
+        ExcitationError
+            If none comes, or it cannot be used.
+        """
+        self.listen(joint_names)
+        deadline = time.monotonic() + _CATCH_UP
+        tolerance = read_parameters(self._node, WatchdogConfig).clock_tolerance
+
+        def wait() -> None:
+            if self._heard.wait(_FIRST) and self.time.came.wait(_FIRST):
+                while self.offset.behind > tolerance and time.monotonic() < deadline:
+                    time.sleep(0.02)
+
+        await self._worker.run(wait)
+        return self.fresh_position()
+
+    def fresh_position(self) -> Array:
+        """Return the measured position, shape (n,); an ExcitationError where it is missing, broken or old."""
+        config = read_parameters(self._node, WatchdogConfig)
+        if self._latest is None:
+            hint = '; a simulated world that was reset has to be started anew' if self.time.simulated else ''
+            raise ExcitationError(f'no usable joint state: {self.problem}{hint}')
+        position, received = self._latest
+        age = time.monotonic() - received
+        if age > config.joint_state_timeout:
+            raise ExcitationError(
+                f'the last joint state is {age:.1f} s old (allowed: {config.joint_state_timeout:g} s)'
+            )
+        problem = self.offset.problem(config.clock_tolerance)
+        if problem is not None:
+            raise ExcitationError(problem)
+        return position
+
+
 class ArmDriver:
-    """Moves one arm; everything but :meth:`replacement` and ``link`` is for the executor's thread.
+    """Moves one arm; everything but ``link`` is for the executor's thread.
 
     What its joint states say is in ``state``, its supervisor while it is owned in ``run``, and ``rested`` is set
     whenever a run has ended with the arm at rest. The node has declared the parameters of :class:`ArmDriverConfig` and
@@ -163,14 +286,14 @@ class ArmDriver:
         if run.urgent:
             self._on_monitor()
 
-    def _on_feedback(self, feedback: ControllerFeedback) -> None:
+    def _on_feedback(self, desired: Array, actual: Array, stamp: float, speed: float | None) -> None:
         run = self.run
         if run is None:
             return
-        if feedback.speed is not None and not self.surroundings.take_speed(feedback.speed):
+        if speed is not None and not self.surroundings.take_speed(speed):
             return  # the next look ends the run for that
         self._read_clock(run)
-        run.controller_state(feedback.desired, feedback.actual, feedback.stamp, time.monotonic())
+        run.controller_state(desired, actual, stamp, time.monotonic())
 
     def _report(self, problem: str, *, foreign: bool = False) -> None:
         if self.run is not None:
@@ -178,29 +301,15 @@ class ArmDriver:
 
     # -- the run ------------------------------------------------------------------------------------
 
-    def _now(self) -> float:
-        return float(self._node.get_clock().now().nanoseconds) * 1e-9
-
-    def _simulated(self) -> bool:
-        return bool(self._node.get_clock().ros_time_is_active)
-
     def _both_clocks(self) -> tuple[float, float]:
         """Return the node's time and that of a steady clock [s], read at one moment."""
         while True:
-            first, clock, second = time.monotonic(), self._now(), time.monotonic()
+            first, clock, second = time.monotonic(), self._node.get_clock().now(), time.monotonic()
             if second - first < 1e-3:  # else the thread was kept from running between them
-                return clock, second
+                return 1e-9 * clock.nanoseconds, second
 
     def _read_clock(self, run: Supervisor) -> None:
-        run.clock.read(*self._both_clocks(), simulated=self._simulated())
-
-    def wait_for_controller(self, given_up: threading.Event) -> None:
-        """Wait, off the executor's thread, for the controller; see :meth:`ControllerLink.require_controller`."""
-        self.link.require_controller(read_parameters(self._node, ArmDriverConfig).controller_timeout, given_up)
-
-    def replacement(self) -> str:
-        """Return how the controller replaces a trajectory; see :func:`controller_link.replacement`."""
-        return replacement(self._node, self.surroundings.commanders.controllers())
+        run.clock.read(*self._both_clocks(), simulated=self.state.time.simulated)
 
     def begin(self, plan: RunPlan, first: Window, model: RobotModel, purpose: str, *, recorded: bool) -> None:
         """Send the first window, and the others as they become due; a run that is ``recorded`` ends with its recorder.
@@ -222,8 +331,17 @@ class ArmDriver:
         self.link.begin(model.joint_names, self._guarded(self._on_feedback))
         self.rested.clear()
         stall = watchdog.joint_state_timeout
-        run_clock = RunClock(clock + config.start_delay, clock, now, simulated=self._simulated(), stall=stall)
-        efforts = self._effort_watch(plan, model, watchdog)
+        run_clock = RunClock(clock + config.start_delay, clock, now, simulated=self.state.time.simulated, stall=stall)
+        efforts = None
+        if watchdog.push_tolerance > 0.0:
+            robot, count = self._robot, len(model.joint_names)
+            unit = np.full(count, np.nan) if robot is None else robot.torque_per_effort(model.joint_names)
+            if np.isnan(unit).any():
+                self._node.get_logger().info(
+                    'efforts are only compared with those of the period before: the robot configuration does not say '
+                    'what they are (effort, torque_constants)'
+                )
+            efforts = EffortWatch(plan, unit, watchdog.push_tolerance)
         run = Supervisor(plan, first, watchdog, run_clock, config.latency, time.monotonic, efforts)
         run.sights += self.surroundings.begin(watchdog.joint_state_timeout, recorded=recorded)
         run.joint_state(position, None, None, None, now)
@@ -239,18 +357,6 @@ class ArmDriver:
         publish(self._reference, reference)
         self._status.set(DiagnosticStatus.OK, 'on the way to the start', 'running')
         self._monitor.reset()
-
-    def _effort_watch(self, plan: RunPlan, model: RobotModel, watchdog: WatchdogConfig) -> EffortWatch | None:
-        if watchdog.push_tolerance <= 0.0:
-            return None
-        joints = model.joint_names
-        unit = np.full(len(joints), np.nan) if self._robot is None else self._robot.torque_per_effort(joints)
-        if np.isnan(unit).any():
-            self._node.get_logger().info(
-                'efforts are only compared with those of the period before: the robot configuration does not say '
-                'what they are (effort, torque_constants)'
-            )
-        return EffortWatch(plan, unit, watchdog.push_tolerance)
 
     def _message(self, run: Supervisor, order: Order) -> JointTrajectory:
         window = order.window
@@ -284,10 +390,15 @@ class ArmDriver:
             self._after.append(fault)
         before = run.state
         clock, now = self._both_clocks()
-        for order in run.tick(clock, now, simulated=self._simulated()):
+        for order in run.tick(clock, now, simulated=self.state.time.simulated):
             self._send(run, order)
         if run.state is State.RUNNING:
-            self._repeat_first(run, now)
+            if self.link.answers or run.time >= 0.0:  # from the first motion on, it would make an arm at rest jump
+                self._first = None
+            elif self._first is not None and now - self._first[1] >= _REPEAT:
+                # A topic does not tell whether the controller was among its subscribers.
+                self.link.send(self._first[0])
+                self._first = self._first[0], now
             self._prepare()
             phase = run.plan.phase(run.time)
             self._status.text = {'ramp': 'on the way to the start', 'end': 'coming to rest'}.get(phase, phase)
@@ -295,10 +406,12 @@ class ArmDriver:
             if before is State.RUNNING:
                 self._first, self._prepared, self._said = None, None, time.monotonic()
                 publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
-                self._status.set(self._level(run), f'stopping: {self._reason(run)}', 'stopping')
+                level, reason = self._account(run)
+                self._status.set(level, f'stopping: {reason}', 'stopping')
             elif now - self._said > _SAYS_AGAIN:
                 self._said = now
-                self._status.set(self._level(run), f'stopping: {self._reason(run)}; {run.rest_text(now)}', 'stopping')
+                level, reason = self._account(run)
+                self._status.set(level, f'stopping: {reason}; {run.rest_text(now)}', 'stopping')
         if run.state is State.RESTED:
             self._conclude(run, now)
 
@@ -317,29 +430,15 @@ class ArmDriver:
             + (f'; it breaks a limit: {run.breaks}' if run.breaks else '')
         )
 
-    def _repeat_first(self, run: Supervisor, now: float) -> None:
-        """Send the first window again: a topic does not tell whether the controller was among its subscribers."""
-        if self._first is None:
-            return
-        message, sent = self._first
-        if self.link.answers or run.time >= 0.0:  # from the first motion on, it would make an arm at rest jump
-            self._first = None
-        elif now - sent >= _REPEAT:
-            self.link.send(message)
-            self._first = message, now
-
-    def _reason(self, run: Supervisor) -> str:
+    def _account(self, run: Supervisor) -> tuple[bytes, str]:
+        """Return the level of a run that is being stopped, and all that is known of why."""
         remark = self.state.clock_remark(run.config.clock_tolerance) if run.strays else None
         sees = self.state.problem if run.unseen else ''
         breaks = f'the stop breaks a limit: {run.breaks}' if run.breaks else ''
         mode = self.surroundings.mode_problem()  # what ended a run early may be told only now
         # What ended the run may be told by two.
-        return '; '.join(dict.fromkeys(filter(None, (run.reason, remark, sees, mode, *self._after, breaks))))
-
-    @staticmethod
-    def _level(run: Supervisor) -> bytes:
-        level: bytes = DiagnosticStatus.ERROR if run.fault else DiagnosticStatus.WARN
-        return level
+        reason = '; '.join(dict.fromkeys(filter(None, (run.reason, remark, sees, mode, *self._after, breaks))))
+        return DiagnosticStatus.ERROR if run.fault else DiagnosticStatus.WARN, reason
 
     def stop(self, reason: str, *, fault: bool) -> None:
         """Bring the arm to rest, and say why."""
@@ -363,7 +462,8 @@ class ArmDriver:
         self._monitor.cancel()
         self.state.stop_listening()
         if run.reason:
-            level, state, text = self._level(run), 'stopped', f'stopped: {self._reason(run)}'
+            level, reason = self._account(run)
+            state, text = 'stopped', f'stopped: {reason}'
         else:
             publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
             level, state, text = DiagnosticStatus.OK, 'finished', 'the run is complete; the arm is at rest'

@@ -29,17 +29,16 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 from rclpy.utilities import remove_ros_args
-from std_srvs.srv import Trigger
 
 from robotid_ros.errors import ExcitationError, RobotIdError
 from robotid_ros.identification import IdentificationResult
-from robotid_ros.nodes.loop_client import LoopClient
+from robotid_ros.nodes.loop_client import NODES, LoopClient
 from robotid_ros.nodes.messages import LATCHED, node_names
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
+from robotid_ros.nodes.runtime import serve
 from robotid_ros.nodes.status import Status
 from robotid_ros.settings import Settings, setting
 
-NODES = ('excitation', 'recorder', 'identification')
 RECORDERS = {'poses': 'pose_recorder', 'free_floating': 'floating_recorder'}
 """Runs that are measured, and identified from, by a node of their own."""
 _LAST_ROWS = 20.0
@@ -77,10 +76,6 @@ class ChainConfig(Settings):
     )
 
 
-class _InterruptedError(RobotIdError):
-    """The program was told to end."""
-
-
 def main(args: Sequence[str] | None = None) -> int:
     """Run the node.
 
@@ -100,12 +95,12 @@ def main(args: Sequence[str] | None = None) -> int:
 
     def watch() -> None:
         if told:
-            raise _InterruptedError('interrupted')
+            raise KeyboardInterrupt
 
     client = LoopClient(watch, None, (*NODES, *RECORDERS.values()), name='chain')
     try:
         return _Chain(client).run()
-    except _InterruptedError:
+    except KeyboardInterrupt:
         return 0
     except RobotIdError as refusal:
         print(str(refusal), file=sys.stderr)
@@ -124,16 +119,14 @@ class _Chain:
         self.step, self.ended = '', 0  # what goes on, and how often it has ended: a client may sleep through it
         self.status = Status(self.node, LATCHED, lambda: {'step': self.step or 'none', 'ended': self.ended})
         self.wanted = self.config.start_at_once
-        self.node.create_service(Trigger, '~/start', self._on_start)
+        serve(self.node, start=self._start)
         self._tell('', 'waiting for ~/start')
 
-    def _on_start(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+    async def _start(self) -> str:
         if self.step or self.wanted:
-            response.message = f'the chain is under way: {self.step or "about to start"}'
-            return response
-        self.wanted = response.success = True
-        response.message = f'started: {", ".join(self._steps())}; to stop the arm, call excitation/stop'
-        return response
+            raise ExcitationError(f'the chain is under way: {self.step or "about to start"}')
+        self.wanted = True
+        return f'started: {", ".join(self._steps())}; to stop the arm, call excitation/stop'
 
     def _steps(self) -> list[str]:
         config = read_parameters(self.node, ChainConfig)
@@ -159,8 +152,6 @@ class _Chain:
             code = 0
             try:
                 self._run()
-            except _InterruptedError:
-                raise
             except RobotIdError as cause:
                 self._finish(f'the chain ended early: {cause}', DiagnosticStatus.ERROR)
                 code = 1
@@ -174,7 +165,12 @@ class _Chain:
             client.wait(partial(client.status.__contains__, name), f'a status of the node {name}', PATIENCE)
         client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', PATIENCE)
         if config.simulated:
-            client.wait(self._arm_is_there, 'the simulated arm appearing', PATIENCE)
+            graph = self.node
+            client.wait(
+                lambda: graph.count_publishers('joint_states') and graph.count_subscribers('joint_trajectory'),
+                'the simulated arm appearing',
+                PATIENCE,
+            )
         if config.run in RECORDERS:
             self._measure(config, RECORDERS[config.run])
             return
@@ -267,10 +263,6 @@ class _Chain:
         client.call(f'{recorder}/identify', ALWAYS)
         client.wait(lambda: client.status_value(recorder, 'identifications') != answered, 'its status', PATIENCE)
         self._finish(f'{client.status[recorder].message}; the result is on {recorder}/result')
-
-    def _arm_is_there(self) -> bool:
-        graph = self.node
-        return bool(graph.count_publishers('joint_states') and graph.count_subscribers('joint_trajectory'))
 
     def _design(self, kind: str, config: ChainConfig) -> None:
         """Let the excitation node have a motion."""

@@ -30,14 +30,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from action_msgs.msg import GoalStatus
-from rcl_interfaces.msg import ParameterType
 from rcl_interfaces.srv import GetParameters, ListParameters
 from rclpy.action import ActionClient
 from rclpy.node import Node
+from rclpy.parameter import parameter_value_to_python
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.serialization import deserialize_message
@@ -154,25 +154,13 @@ def _parameters(node: Node, controller: str) -> dict[str, Any]:
     answer = call_service(node, GetParameters, f'{controller}/get_parameters', GetParameters.Request(names=names))
     if answer is None:
         return {}
-    return {
-        name: value.bool_value if value.type == ParameterType.PARAMETER_BOOL else value.string_value
-        for name, value in zip(names, answer.values, strict=True)
-        if value.type in (ParameterType.PARAMETER_BOOL, ParameterType.PARAMETER_STRING)
-    }
+    values = zip(names, map(parameter_value_to_python, answer.values), strict=True)
+    return {name: value for name, value in values if value is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerFeedback:
-    """What a controller says of its own work at one instant.
-
-    The position it leads to and the one it measured have the shape (n,) [rad or m]; ``stamp`` is in s. ``speed`` is the
-    part of the speed at which it follows its trajectory [%], where it tells that.
-    """
-
-    stamp: float
-    desired: Array
-    actual: Array
-    speed: float | None = None
+Listener: TypeAlias = Callable[[Array, Array, float, float | None], None]
+"""Gets what a controller says of its own work: where it leads the joints and where it measured them, shape (n,) each
+[rad or m], the stamp [s], and, where it tells that, the part of the speed at which it follows its trajectory [%]."""
 
 
 def _positions(message: Any, fields: Sequence[str], joint_names: Sequence[str], what: str) -> list[Array]:
@@ -187,77 +175,81 @@ def _positions(message: Any, fields: Sequence[str], joint_names: Sequence[str], 
     return columns
 
 
-class ControllerLink(Protocol):
-    """Takes trajectories to a controller and brings back what it says.
+class ControllerLink:
+    """Takes trajectories to a controller and brings back what it says; this base is one that says nothing.
 
     ``answers`` says whether the controller accepts or refuses every trajectory explicitly.
-    """
-
-    answers: bool
-
-    def require_controller(self, timeout: float, given_up: threading.Event) -> None:
-        """Wait, off the executor's thread, until the controller can be reached.
-
-        An ExcitationError says that it cannot be reached within ``timeout`` [s], or that ``given_up`` is set.
-        """
-
-    def begin(self, joint_names: Sequence[str], listener: Callable[[ControllerFeedback], None]) -> None:
-        """Prepare a run; feedback, where there is any, goes to the listener from now on.
-
-        An ExcitationError says which setting does not fit the arm.
-        """
-
-    def send(self, message: JointTrajectory) -> None:
-        """Replace what the controller follows."""
-
-    def stop(self, message: JointTrajectory) -> None:
-        """Replace what the controller follows by a way to rest."""
-
-    def fault(self) -> str | None:
-        """Return what is wrong with the controller while the arm moves, or None."""
-
-    def conclusion(self, waited: float) -> str | None:
-        """Return what is wrong with how the controller ended: '' for nothing, None if it has to be waited for.
-
-        The arm came to rest ``waited`` seconds ago.
-        """
-
-    def values(self) -> Mapping[str, object]:
-        """Return values for the status."""
-
-
-def wait_for_controller(there: Callable[[], bool], absent: str, timeout: float, given_up: threading.Event) -> None:
-    """Wait until a controller is there.
-
-    An ExcitationError has the sentence ``absent`` after ``timeout`` [s], or says that ``given_up`` is set.
-    """
-    deadline = time.monotonic() + timeout
-    while not there():
-        if time.monotonic() > deadline:
-            raise ExcitationError(absent)
-        if given_up.wait(_POLL):
-            raise ExcitationError('the start was given up on request')
-
-
-class TopicLink:
-    """Publishes trajectories on ``joint_trajectory``.
-
-    The topic does not answer. Where control_msgs is installed, the state that a joint_trajectory_controller
-    publishes beside it (``controller_state``) tells where it leads the arm.
     """
 
     answers = False
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._joint_names: tuple[str, ...] = ()
+        self._listener: Listener = lambda *_: None
+
+    def _absent(self) -> str:
+        """Return why the controller cannot be reached, '' where it can."""
+        raise NotImplementedError
+
+    def require_controller(self, timeout: float, given_up: threading.Event) -> None:
+        """Wait, off the executor's thread, until the controller can be reached.
+
+        An ExcitationError says that it cannot be reached within ``timeout`` [s], or that ``given_up`` is set.
+        """
+        deadline = time.monotonic() + timeout
+        while absent := self._absent():
+            if time.monotonic() > deadline:
+                raise ExcitationError(absent)
+            if given_up.wait(_POLL):
+                raise ExcitationError('the start was given up on request')
+
+    def begin(self, joint_names: Sequence[str], listener: Listener) -> None:
+        """Prepare a run; feedback, where there is any, goes to the listener from now on.
+
+        An ExcitationError says which setting does not fit the arm.
+        """
+        self._joint_names, self._listener = tuple(joint_names), listener
+
+    def send(self, message: JointTrajectory) -> None:
+        """Replace what the controller follows."""
+        raise NotImplementedError
+
+    def stop(self, message: JointTrajectory) -> None:
+        """Replace what the controller follows by a way to rest."""
+        self.send(message)
+
+    def fault(self) -> str | None:
+        """Return what is wrong with the controller while the arm moves, or None."""
+        return None
+
+    def conclusion(self, waited: float) -> str | None:
+        """Return what is wrong with how the controller ended: '' for nothing, None if it has to be waited for.
+
+        The arm came to rest ``waited`` seconds ago.
+        """
+        return ''
+
+    def values(self) -> Mapping[str, object]:
+        """Return values for the status."""
+        return {}
+
+
+class TopicLink(ControllerLink):
+    """Publishes trajectories on ``joint_trajectory``.
+
+    The topic does not answer. Where control_msgs is installed, the state that a joint_trajectory_controller
+    publishes beside it (``controller_state``) tells where it leads the arm.
+    """
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node)
         self._publisher = node.create_publisher(
             JointTrajectory,
             'joint_trajectory',
             QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
-        self._joint_names: tuple[str, ...] = ()
-        self._listener: Callable[[ControllerFeedback], None] = lambda _: None
         self._state: Subscription | None = None
         self._type: Any = None  # of the controller's state, where control_msgs is installed
         with suppress(ImportError):
@@ -265,18 +257,14 @@ class TopicLink:
         self._looked = 0.0
         self._tells_speed = False
 
-    def require_controller(self, timeout: float, given_up: threading.Event) -> None:
-        """Wait until somebody listens; see :class:`ControllerLink`."""
-        wait_for_controller(
-            lambda: bool(self._publisher.get_subscription_count()),
-            f'no controller listens to {self._publisher.topic_name}; remap joint_trajectory to its topic',
-            timeout,
-            given_up,
-        )
+    def _absent(self) -> str:
+        if self._publisher.get_subscription_count():
+            return ''
+        return f'no controller listens to {self._publisher.topic_name}; remap joint_trajectory to its topic'
 
-    def begin(self, joint_names: Sequence[str], listener: Callable[[ControllerFeedback], None]) -> None:
-        """Listen to the state of the controller, if it can be had."""
-        self._joint_names, self._listener = tuple(joint_names), listener
+    def begin(self, joint_names: Sequence[str], listener: Listener) -> None:
+        """Listen to the state of the controller, if it can be had; see :class:`ControllerLink`."""
+        super().begin(joint_names, listener)
         self._tells_speed = False
         if self._type is not None and self._state is None:
             name = f'{self._publisher.topic_name.rpartition("/")[0]}/controller_state'
@@ -295,24 +283,15 @@ class TopicLink:
             desired, actual = _positions(message, fields, self._joint_names, 'the controller state')
         except DataError:
             return  # of another arm, or not yet filled
-        stamp, speed = seconds(message.header.stamp), self._speed(message)
-        self._listener(ControllerFeedback(stamp=stamp, desired=desired, actual=actual, speed=speed))
-
-    def _speed(self, message: Any) -> float | None:
-        """Return the speed scaling [%], once it has been full: a controller that does not fill it in leaves 0."""
+        # A controller that does not fill its speed scaling in leaves 0: it tells it once it has been full.
         factor = float(getattr(message, 'speed_scaling_factor', 0.0))
         self._tells_speed = self._tells_speed or factor == 1.0
-        return 100.0 * factor if self._tells_speed else None
+        speed = 100.0 * factor if self._tells_speed else None
+        self._listener(desired, actual, seconds(message.header.stamp), speed)
 
     def send(self, message: JointTrajectory) -> None:
         """Publish the trajectory."""
         publish(self._publisher, message)
-
-    stop = send
-
-    def fault(self) -> str | None:
-        """Return None: a topic does not answer."""
-        return None
 
     def conclusion(self, waited: float) -> str | None:
         """Return that nothing is wrong: a topic does not answer."""
@@ -320,10 +299,6 @@ class TopicLink:
             self._node.destroy_subscription(self._state)
             self._state = None
         return ''
-
-    def values(self) -> Mapping[str, object]:
-        """Return nothing."""
-        return {}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -337,10 +312,21 @@ class _Goal:
     ended: bool = False
     held: bool = False  # by the controller, which ended it outside a tolerance
     outcome: str = ''  # what was wrong with its end
-    told: bool = False  # fault() has reported its refusal or its end
+    told: bool = False  # its refusal or its end has been reported
+
+    def report(self) -> str | None:
+        """Return what is wrong with its refusal or its end, '' where nothing is, None while it goes on."""
+        if not (self.refused or self.ended):
+            return None
+        self.told = True
+        if not self.refused:
+            return self.outcome
+        if self.stop:
+            return 'the controller refused to be led to rest: what it followed was cancelled'
+        return 'the controller refuses the trajectory; its log says why'
 
 
-class ActionLink:
+class ActionLink(ControllerLink):
     """Sends every window as a goal that takes the place of the one before.
 
     The node has declared the parameters of :class:`ActionLinkConfig`. A MissingDependencyError says that control_msgs
@@ -350,32 +336,32 @@ class ActionLink:
     answers = True
 
     def __init__(self, node: Node, name: str) -> None:
+        super().__init__(node)
         self._action, self._tolerance = control_msgs("controller_interface 'action'")
-        self._node = node
         self._name = node.resolve_service_name(name)
         self._client = ActionClient(node, self._action, name)
         self._config = read_parameters(node, ActionLinkConfig)
-        self._joint_names: tuple[str, ...] = ()
-        self._listener: Callable[[ControllerFeedback], None] = lambda _: None
         self._problem, self._looked = '', 0.0
         self._error: Array | None = None
         self._sent: _Goal | None = None
         self._running: _Goal | None = None
 
+    def _absent(self) -> str:
+        if self._client.server_is_ready():
+            return ''
+        return (
+            f'no controller serves the action {self._name}; set follow_joint_trajectory_action to the name of its '
+            'action, or controller_interface to topic'
+        )
+
     def require_controller(self, timeout: float, given_up: threading.Event) -> None:
         """Wait until exactly one controller serves the action; see :class:`ControllerLink`."""
-        wait_for_controller(
-            self._client.server_is_ready,
-            f'no controller serves the action {self._name}; set follow_joint_trajectory_action to the name of its '
-            'action, or controller_interface to topic',
-            timeout,
-            given_up,
-        )
+        super().require_controller(timeout, given_up)
         servers = self._node.count_publishers(f'{self._name}/_action/status')  # each has one; Humble counts no services
         if servers > 1:
             raise ExcitationError(f'{servers} controllers serve the action {self._name}: all of them would move')
 
-    def begin(self, joint_names: Sequence[str], listener: Callable[[ControllerFeedback], None]) -> None:
+    def begin(self, joint_names: Sequence[str], listener: Listener) -> None:
         """Read the tolerances, and forget an earlier run; see :class:`ControllerLink`."""
         config = read_parameters(self._node, ActionLinkConfig)
         for name in ('path_tolerance', 'goal_tolerance'):
@@ -385,7 +371,8 @@ class ActionLink:
                     f'parameter {name!r}: expected one number, or one for each of the {len(joint_names)} joints, '
                     f'got {count}'
                 )
-        self._config, self._joint_names, self._listener = config, tuple(joint_names), listener
+        super().begin(joint_names, listener)
+        self._config = config
         self._sent = self._running = self._error = None
         self._problem, self._looked = '', time.monotonic()
 
@@ -448,7 +435,7 @@ class ActionLink:
             self._problem = f'the feedback of the controller cannot be used: {cause}'
             return
         stamp = seconds(told.header.stamp) or 1e-9 * self._node.get_clock().now().nanoseconds
-        self._listener(ControllerFeedback(stamp=stamp, desired=desired, actual=actual))
+        self._listener(desired, actual, stamp, None)
 
     def _on_result(self, goal: _Goal, answer: Future) -> None:
         response = answer.result()
@@ -462,14 +449,9 @@ class ActionLink:
         goal = self._sent
         if goal is None:
             return None
-        if goal.refused:
-            goal.told = True
-            if goal.stop:
-                return 'the controller refused to be led to rest: what it followed was cancelled'
-            return 'the controller refuses the trajectory; its log says why'
-        if goal.ended:
-            goal.told = True
-            return goal.outcome or None
+        end = goal.report()
+        if end is not None:
+            return end or None
         if self._problem:
             return self._problem
         if not self._client.server_is_ready():
@@ -488,10 +470,9 @@ class ActionLink:
         goal = self._sent
         if goal is None:
             return ''
-        if goal.told:
-            problem = ''
-        elif goal.refused or goal.ended:
-            problem = self.fault() or ''
+        end = '' if goal.told else goal.report()
+        if end is not None:
+            problem = end
         elif waited < self._config.goal_time_tolerance + self._config.feedback_timeout:
             return None
         else:

@@ -15,7 +15,6 @@ taken where they work; otherwise those found in the graph are taken, with a rema
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import rclpy
@@ -35,19 +34,19 @@ _FASTER = 2.0
 """A topic is taken instead of the configured one if it is this many times as fast."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArmTopics:
-    """Where an arm is heard and commanded; each remark says what differs from the configuration, or is missing."""
-
-    joint_states: str
-    trajectory: str
-    remarks: tuple[str, ...]
-
-
-def find_topics(joints: Sequence[str], joint_states: str, trajectory: str, patience: float = 5.0) -> ArmTopics:
+def find_topics(
+    joints: Sequence[str], joint_states: str, trajectory: str, patience: float = 5.0
+) -> tuple[str, str, list[str]]:
     """Return the topics of an arm that work: those given, or what the graph has in their place.
 
     The names are fully qualified; an arm has ``patience`` seconds to appear.
+
+    Returns
+    -------
+    joint_states, trajectory : str
+        Where it is heard and commanded.
+    remarks : list of str
+        What differs from the topics given, or is missing.
     """
     context = rclpy.Context()
     rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
@@ -67,7 +66,7 @@ def find_topics(joints: Sequence[str], joint_states: str, trajectory: str, patie
         rclpy.shutdown(context=context)
     states, remark = _choose_states(joint_states, heard)
     taker, other = _choose_trajectory(trajectory, takers)
-    return ArmTopics(joint_states=states, trajectory=taker, remarks=tuple(filter(None, (remark, other))))
+    return states, taker, list(filter(None, (remark, other)))
 
 
 def _listen(

@@ -35,7 +35,6 @@ from robotid_ros.excitation import (
     save_excitation,
 )
 from robotid_ros.excitation.design import design_to_dict
-from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep, sweep_start
 from robotid_ros.excitation.pose_tour import PoseTour, PoseTourConfig, pose_tour
 from robotid_ros.excitation.preparation import (
@@ -52,16 +51,15 @@ from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
 from robotid_ros.nodes.arm_driver import ArmDriver, ArmDriverConfig
-from robotid_ros.nodes.controller_link import ActionLinkConfig
+from robotid_ros.nodes.controller_link import ActionLinkConfig, replacement
 from robotid_ros.nodes.description import Description, DescriptionConfig
 from robotid_ros.nodes.messages import LATCHED, publish
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.planning_scene import PlanningScene
-from robotid_ros.nodes.preview import Preview, PreviewMarkers
 from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node, serve, steady_timer
+from robotid_ros.nodes.scene import PlanningScene, Preview
 from robotid_ros.nodes.start_checks import StartChecks, StartConfig
 from robotid_ros.nodes.status import Status
-from robotid_ros.nodes.surroundings import Claim
+from robotid_ros.nodes.surroundings import claim
 from robotid_ros.progress import Progress
 from robotid_ros.settings import setting
 
@@ -126,11 +124,10 @@ class ExcitationNode(Node):
         # cancel is of a design or a run; what was recorded of it stays
         serve(self, design=design, start=start, stop=self._stop, cancel=self._stop)
         self._plan = self.create_publisher(String, '~/plan', LATCHED)
-        self._preview = Preview(self, self._previewed)
+        self._preview = Preview(self, self._worker, self._previewed)
         self._scene = PlanningScene(self)
-        self._markers = PreviewMarkers(self, self._worker)
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
-        self._claim = Claim(self)
+        claim(self)
         if self._config.urdf_file and self._model is None and not self._description.undecided:
             raise ModelError(self._description_problem)
         self._status.publish()
@@ -183,7 +180,16 @@ class ExcitationNode(Node):
 
     async def _serve(self, work: str, function: Callable[[RobotModel], Awaitable[str]]) -> str:
         """Do one thing at a time; a refusal becomes the status too, if nothing else is going on."""
-        model = self._claimed()
+        if self._busy:
+            raise ExcitationError(f'{self._busy} is under way; wait for it, or call ~/stop')
+        if self._driver.run is not None:
+            raise ExcitationError(f'the arm is moving; wait for the end, or call ~/stop: {self._driver.rest_text()}')
+        model = self._model
+        if model is None:
+            raise ExcitationError(
+                self._description_problem
+                or 'no robot description yet: publish robot_description (latched), or set urdf_file'
+            )
         self._busy = work
         self._cancelled.clear()
         try:
@@ -211,26 +217,13 @@ class ExcitationNode(Node):
         self._driver.stop('stopped on request', fault=False)
         return f'the arm is brought to rest; {self._driver.rest_text()}'
 
-    def _claimed(self) -> RobotModel:
-        """Return the robot, if nothing else is under way."""
-        if self._busy:
-            raise ExcitationError(f'{self._busy} is under way; wait for it, or call ~/stop')
-        if self._driver.run is not None:
-            raise ExcitationError(f'the arm is moving; wait for the end, or call ~/stop: {self._driver.rest_text()}')
-        if self._model is None:
-            raise ExcitationError(
-                self._description_problem
-                or 'no robot description yet: publish robot_description (latched), or set urdf_file'
-            )
-        return self._model
-
     async def _design(self, model: RobotModel) -> str:
         self._checks.require_design(model, read_parameters(self, ExcitationConfig), read_parameters(self, StartConfig))
-        if self._config.run == 'friction_sweep':
-            return await self._design_sweep(model)
-        if self._config.run == 'poses':
-            return await self._design_tour(model)
         config = await self._surrounded(model)
+        if self._config.run == 'friction_sweep':
+            return await self._design_sweep(model, config)
+        if self._config.run == 'poses':
+            return await self._design_tour(model, config)
         floating = None
         if self._config.run == 'free_floating':
             from robotid_ros.free_floating import design_excitation, read_mission  # late: few robots float
@@ -271,8 +264,7 @@ class ExcitationNode(Node):
         found: ExcitationConfig = await self._worker.run(self._scene.surrounded, scene, model, config)
         return found
 
-    async def _design_sweep(self, model: RobotModel) -> str:
-        config = await self._surrounded(model)
+    async def _design_sweep(self, model: RobotModel, config: ExcitationConfig) -> str:
         measured = await self._driver.state.measure(model.joint_names)
         settings = read_parameters(self, FrictionSweepConfig)
 
@@ -288,8 +280,8 @@ class ExcitationNode(Node):
         text = f'friction sweep of {len(sweep.strokes)} strokes, {sweep.reference.duration:.0f} s'
         return self._ready(sweep, values, text, {'friction_sweep': settings.to_dict()}, config)
 
-    async def _design_tour(self, model: RobotModel) -> str:
-        settings, config = read_parameters(self, PoseTourConfig), await self._surrounded(model)
+    async def _design_tour(self, model: RobotModel, config: ExcitationConfig) -> str:
+        settings = read_parameters(self, PoseTourConfig)
         if not settings.poses:
             raise ExcitationError("run: poses needs the parameter 'poses', a CSV file of joint positions")
         poses = read_joints(settings.poses, model.joint_names)
@@ -307,14 +299,20 @@ class ExcitationNode(Node):
         return self._ready(tour, values, text, {'poses': settings.to_dict()}, config)
 
     def _take_design(self, design: ExcitationDesign, model: RobotModel, config: ExcitationConfig) -> str:
+        """Take a design in the joint order of the arm; an ExcitationError if its joints are others."""
+        if sorted(design.joint_names) != sorted(model.joint_names):
+            raise ExcitationError(
+                f'the trajectory moves {", ".join(design.joint_names)}; the robot has {", ".join(model.joint_names)}'
+            )
+        order, planned = [design.joint_names.index(name) for name in model.joint_names], design.trajectory
+        motion = replace(planned, a=planned.a[order], b=planned.b[order], offset=planned.offset[order])
         values = {
             'condition_number': design.excitation.condition,
             'condition_number_scaled': design.excitation.condition_scaled,
             'period': design.trajectory.period,
             'harmonics': design.trajectory.harmonics,
         }
-        planned = {'excitation': design_to_dict(design)}
-        return self._ready(_reordered(design, model), values, design.summary(), planned, config)
+        return self._ready(motion, values, design.summary(), {'excitation': design_to_dict(design)}, config)
 
     def _ready(
         self,
@@ -328,7 +326,7 @@ class ExcitationNode(Node):
         self._status.set(DiagnosticStatus.OK, text.replace('\n', '; '), 'ready')
         publish(self._plan, String(data=message_text(SCHEMAS['plan'], {'purpose': self._purpose, **planned})))
         if self._model is not None:
-            self._markers.show(self._model, config, motion)
+            self._preview.draw(self._model, config, motion)
         return text
 
     async def _start(self, model: RobotModel) -> str:
@@ -340,16 +338,17 @@ class ExcitationNode(Node):
         self._driver.surroundings.require()
         position = await self._driver.state.measure(model.joint_names)
         config, run_config = await self._surrounded(model), read_parameters(self, RunConfig)
-        start = read_parameters(self, StartConfig)
+        start, patience = read_parameters(self, StartConfig), read_parameters(self, ArmDriverConfig).controller_timeout
         if self._purpose in ('poses', 'free_floating'):  # measured by another recorder, and without torque
             start = replace(start, start_anyway=(*start.start_anyway, 'no_recorder', 'no_effort', 'no_gravity'))
         await self._checks.require_start(model, config, start, self._motion_values.get('condition_number_scaled'))
 
         def work() -> tuple[RunPlan, Window]:
-            self._driver.wait_for_controller(self._cancelled)
+            self._driver.link.require_controller(patience, self._cancelled)
             run = run_config
             if run.trajectory_replacement == 'auto':
-                run = replace(run, trajectory_replacement=self._driver.replacement())
+                controllers = self._driver.surroundings.commanders.controllers()
+                run = replace(run, trajectory_replacement=replacement(self, controllers))
             arm = arm_check(model, config)
             plan = plan_run(position, motion, reference_check(model, config), run, arm)
             return plan, plan.windows.window(0)
@@ -385,22 +384,6 @@ class ExcitationNode(Node):
         else:  # the executor has ended; a message can still be sent
             self._driver.stop('the node is shut down', fault=False)
         self._worker.close()
-
-
-def _reordered(design: ExcitationDesign, model: RobotModel) -> FourierTrajectory:
-    """Return the trajectory of a design in the joint order of a model; an ExcitationError if the joints are others."""
-    if sorted(design.joint_names) != sorted(model.joint_names):
-        raise ExcitationError(
-            f'the trajectory moves {", ".join(design.joint_names)}; the robot has {", ".join(model.joint_names)}'
-        )
-    order = np.array([design.joint_names.index(name) for name in model.joint_names])
-    trajectory = design.trajectory
-    return FourierTrajectory(
-        a=trajectory.a[order],
-        b=trajectory.b[order],
-        offset=trajectory.offset[order],
-        base_frequency=trajectory.base_frequency,
-    )
 
 
 main = partial(run_node, ExcitationNode)

@@ -39,7 +39,7 @@ from robotid_ros.free_floating import identify_target, read_measurement, read_mi
 from robotid_ros.nodes.messages import subscribe_to_published
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
-from robotid_ros.nodes.status import IdentifyService, Status
+from robotid_ros.nodes.status import Status, serve_identify
 from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
 
@@ -79,10 +79,8 @@ class FloatingRecorder(Node):
             topic: (kind, partial(self._receive, topic)) for topic, kind in self._kinds.items()
         }
         self._counts: Mapping[str, int] = {}  # messages of the recording, by topic
-        self._status = Status(self, 10, lambda: {**self._counts, **self._answer.values()})
-        self._answer = IdentifyService(
-            self, self._status, partial(self._solver.run, self._identified), IdentificationError
-        )
+        self._status = Status(self, 10, lambda: self._counts)
+        serve_identify(self, self._status, partial(self._solver.run, self._identified), IdentificationError)
         serve(self, start=partial(self._worker.run, self._start), stop=partial(self._worker.run, self._stop))
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
         steady_timer(self, _LOOK, partial(subscribe_to_published, self, self._unheard, _DEPTH, raw=True))

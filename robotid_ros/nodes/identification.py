@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -41,17 +41,22 @@ from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.session import IdentificationSession, RecursiveEstimate, averaged_period
 from robotid_ros.model import RobotModel
 from robotid_ros.nodes.description import Description
-from robotid_ros.nodes.identification_config import IdentificationNodeConfig
+from robotid_ros.nodes.identified_arm import (
+    IdentificationNodeConfig,
+    PayloadService,
+    TorqueWatch,
+    publish_wrench,
+    read_levels,
+)
 from robotid_ros.nodes.messages import LATCHED, average_label, publish, seconds, trajectory_arrays
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.payload_service import PayloadService
 from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node, serve, steady_timer
-from robotid_ros.nodes.status import IdentifyService, Status
-from robotid_ros.nodes.torque_watch import TorqueWatch, WrenchWatch, read_levels
+from robotid_ros.nodes.status import Status, serve_identify
 from robotid_ros.progress import Progress
 from robotid_ros.workflow import Identification, load_by_purpose, write_identification
 
 _STATUS_PERIOD = 0.5
+_Take: TypeAlias = Callable[[IdentificationSession, JointTrajectory], None]
 
 
 class IdentificationNode(Node):
@@ -64,7 +69,7 @@ class IdentificationNode(Node):
         declare_parameters(self, SelectionConfig)
         self._robot = declare_robot_config(self)
         self._session: IdentificationSession | None = None
-        self._early: list[tuple[Callable[[JointTrajectory], None], JointTrajectory]] = []  # before the description
+        self._early: list[tuple[_Take, JointTrajectory]] = []  # before the description
         self._unfit: dict[str, str] = {}  # recordings that cannot be used, and why
         self._keys: dict[Path, str] = {}  # of the recordings in the folders
         self._read: dict[Path, float] = {}  # when those that were read had been changed
@@ -80,33 +85,38 @@ class IdentificationNode(Node):
         self._folders_read = False
         self._torques: dict[str, object] = {}  # what following the joint states takes
         self._worker = BackgroundWorker(self)
-        self._payload = PayloadService(self, self._worker, self._robot, self._arm, self._in_folders)
+        self._payload = PayloadService(
+            self, self._worker, self._robot, lambda: (self._known().model, self._found), self._in_folders
+        )
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
         self.add_on_set_parameters_callback(self._refusal)
         self._status = Status(self, LATCHED, self._said, 'waiting for the robot description')
-        self._answer = IdentifyService(self, self._status, self._identified, IdentificationError)
+        serve_identify(self, self._status, self._identified, IdentificationError)
         read_levels(self._config.contact_levels)  # refused at the start, not when the arm is identified
         self._watch = TorqueWatch(self)
-        self.create_subscription(JointTrajectory, 'recorder/averaged', self._on_averaged, LATCHED)
-        self.create_subscription(JointTrajectory, 'recorder/friction', self._on_friction, LATCHED)
-        taken, refused = self._take_arm, self._refuse_arm
-        self._description = Description(self, self._config, self._robot, taken, refused, self._config.joints)
+        for topic, take in (('recorder/averaged', self._take_average), ('recorder/friction', self._take_sweep)):
+            self.create_subscription(JointTrajectory, topic, partial(self._receive, take), LATCHED)
+        self._description = Description(
+            self,
+            self._config,
+            self._robot,
+            self._take_arm,
+            lambda cause: self._status.set(DiagnosticStatus.ERROR, f'the robot description cannot be used: {cause}'),
+            self._config.joints,
+        )
         undecided = self._missing or self._description.undecided
         if self._config.urdf_file and self._session is None and not undecided:
             raise ModelError(self._status.text)
         self._stop = self.create_client(Trigger, 'excitation/stop', callback_group=ReentrantCallbackGroup())
         serve(self, clear=self._clear, generate=self._generate)
         if self._config.wrench_result:
-            WrenchWatch(
+            publish_wrench(
                 self, self._config.wrench_result, lambda: None if self._session is None else self._session.model
             )
         steady_timer(self, _STATUS_PERIOD, self._on_timer)
         self._status.publish()
 
     # -- what comes in ------------------------------------------------------------------------------
-
-    def _refuse_arm(self, cause: RobotIdError) -> None:
-        self._status.set(DiagnosticStatus.ERROR, f'the robot description cannot be used: {cause}')
 
     def _take_arm(self, model: RobotModel) -> bool:
         try:
@@ -132,8 +142,8 @@ class IdentificationNode(Node):
         except RobotIdError as cause:
             self._status.set(DiagnosticStatus.WARN, str(cause))
         early, self._early = self._early, []
-        for receive, message in early:
-            receive(message)
+        for take, message in early:
+            take(session, message)
         return True
 
     @staticmethod
@@ -160,32 +170,30 @@ class IdentificationNode(Node):
             return SetParametersResult(successful=False, reason=str(cause))
         return SetParametersResult(successful=True)
 
-    def _on_averaged(self, message: JointTrajectory) -> None:
+    def _receive(self, take: _Take, message: JointTrajectory) -> None:
         if not message.points:
             return  # a recorder that has been cleared
         if self._session is None:
-            self._early.append((self._on_averaged, message))
-            return
-        self._worker.run(self._take, self._session, message).add_done_callback(self._taken)
+            self._early.append((take, message))
+        else:
+            take(self._session, message)
 
-    def _on_friction(self, message: JointTrajectory) -> None:
-        if not message.points:
-            return
-        if self._session is None:
-            self._early.append((self._on_friction, message))
-            return
+    def _take_average(self, session: IdentificationSession, message: JointTrajectory) -> None:
+        self._worker.run(self._averaged, session, message).add_done_callback(self._taken)
+
+    def _take_sweep(self, session: IdentificationSession, message: JointTrajectory) -> None:
         names = tuple(message.joint_names)
         try:
             time, q, dq, _, tau = trajectory_arrays(message, names)
             if dq is None or tau is None:
                 raise DataError('friction data: expected velocities and efforts in every point')
             strokes = FrictionStrokes(joint_names=names, time=time, q=q, dq=dq, tau=tau)
-            strokes = strokes.of_joints(self._session.model.joint_names).require_whole()
+            strokes = strokes.of_joints(session.model.joint_names).require_whole()
         except RobotIdError as cause:
             self._status.set(DiagnosticStatus.WARN, f'a friction sweep cannot be used: {cause}')
             return
-        self._session.strokes[message.header.frame_id or f'sweep at {seconds(message.header.stamp):.6f} s'] = strokes
-        self._values |= self._counts(self._session)
+        session.strokes[message.header.frame_id or f'sweep at {seconds(message.header.stamp):.6f} s'] = strokes
+        self._values |= self._counts(session)
         self._status.set(DiagnosticStatus.OK, f'{self._values["friction_strokes"]} steady strokes of friction sweeps')
 
     def _counts(self, session: IdentificationSession) -> dict[str, object]:
@@ -199,7 +207,7 @@ class IdentificationNode(Node):
             **({'left_out': left} if left else {}),
         }
 
-    def _take(self, session: IdentificationSession, message: JointTrajectory) -> RecursiveEstimate | None:
+    def _averaged(self, session: IdentificationSession, message: JointTrajectory) -> RecursiveEstimate | None:
         names = tuple(message.joint_names)
         periods, validation, recording, remark = average_label(message.header.frame_id)
         key = recording or f'run at {seconds(message.header.stamp):.6f} s'
@@ -242,7 +250,9 @@ class IdentificationNode(Node):
             if key in self._forgotten or (path not in self._read and key in told):
                 continue
             try:
-                age = _changed(path)
+                # One that is recorded still is read as it is, and anew later.
+                files = (path, *(path.iterdir() if path.is_dir() else ()))
+                age = float(max(file.stat().st_mtime for file in files))
                 if self._read.get(path) == age:
                     continue
                 self._read[path] = age
@@ -280,12 +290,6 @@ class IdentificationNode(Node):
                 if context.description:
                     return context
         return Context()
-
-    def _stand_in(self, future: Future) -> None:
-        """Take the arm that the recordings describe, until one is published: it need not run to be identified."""
-        context: Context = future.result()
-        if context.description:
-            self._description.stand_in(context.description, context.joints)
 
     def _key(self, path: Path) -> str:
         """Return the name of a recording, as the recorder tells it; of several of one name, the others' paths."""
@@ -351,7 +355,7 @@ class IdentificationNode(Node):
 
     def _said(self) -> Mapping[str, object]:
         folders = {'folders_read': self._folders_read, 'seeds': ' '.join(map(str, sorted(self._seeds)))}
-        return {**folders, **self._values, **self._torques, **self._payload.values(), **self._answer.values()}
+        return {**folders, **self._values, **self._torques, **self._payload.values()}
 
     # -- services -----------------------------------------------------------------------------------
 
@@ -415,8 +419,18 @@ class IdentificationNode(Node):
         written = str(self._values.get('written', ''))
         if not written or not Path(written).is_dir():
             raise IdentificationError('the result was not written: set output_folder, and call ~/identify again')
+        model = session.model
+
+        def work(progress: Progress) -> tuple[MinimalModel, tuple[Path, ...]]:
+            from robotid_ros.export.identified import identified_model  # late: few ask for it
+            from robotid_ros.export.source_code import write_code
+
+            minimal = identified_model(model, result, progress=progress)
+            minimal.inverse_dynamics(*np.zeros((3, 1, model.n)))  # compiles it
+            return minimal, write_code(minimal, Path(written) / 'code', 'c')
+
         with self._status.underway('code generation', IdentificationError) as underway:
-            minimal, files = await self._worker.run(_generated, session.model, result, Path(written), underway)
+            minimal, files = await self._worker.run(work, underway)
         if result is self._found:
             self._watch.take_code(minimal.inverse_dynamics)
         multiplications, additions = minimal.operations
@@ -436,16 +450,19 @@ class IdentificationNode(Node):
         self._status.set(DiagnosticStatus.OK, 'all recordings forgotten')
         return self._status.text
 
-    def _arm(self) -> tuple[RobotModel, IdentificationResult | None]:
-        """Return the arm, and what was found of it."""
-        return self._known().model, self._found
-
     # -- what goes out ------------------------------------------------------------------------------
 
     def _on_timer(self) -> None:
         if self._session is None and not self._asked:  # the executor spins: a description that is latched has come
             self._asked = True
-            self._worker.run(self._in_newest).add_done_callback(self._stand_in)
+
+            def stand_in(future: Future) -> None:
+                """Take the arm that the recordings describe until one is published: it need not run."""
+                context: Context = future.result()
+                if context.description:
+                    self._description.stand_in(context.description, context.joints)
+
+            self._worker.run(self._in_newest).add_done_callback(stand_in)
         self._watch.look()
         self._torques = self._watch.values()
         self._status.publish()
@@ -453,22 +470,6 @@ class IdentificationNode(Node):
     def close(self) -> None:
         """End the worker."""
         self._worker.close()
-
-
-def _changed(path: Path) -> float:
-    """Return when a recording was last changed; one that is recorded still is read as it is, and anew later."""
-    return float(max(file.stat().st_mtime for file in (path, *(path.iterdir() if path.is_dir() else ()))))
-
-
-def _generated(
-    model: RobotModel, result: IdentificationResult, folder: Path, progress: Progress
-) -> tuple[MinimalModel, tuple[Path, ...]]:
-    from robotid_ros.export.identified import identified_model  # late: few ask for it
-    from robotid_ros.export.source_code import write_code
-
-    minimal = identified_model(model, result, progress=progress)
-    minimal.inverse_dynamics(*np.zeros((3, 1, model.n)))  # compiles it
-    return minimal, write_code(minimal, folder / 'code', 'c')
 
 
 main = partial(run_node, IdentificationNode)

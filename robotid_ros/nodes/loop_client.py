@@ -24,6 +24,8 @@ from std_srvs.srv import Trigger
 
 from robotid_ros.errors import RobotIdError
 
+NODES = ('excitation', 'recorder', 'identification')
+
 
 class ServiceError(RobotIdError, RuntimeError):
     """A node refused a request, or did not answer in time."""

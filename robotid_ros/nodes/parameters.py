@@ -31,9 +31,22 @@ def declare_parameters(node: Node, config_type: type[Config]) -> Config:
     """
     known = {item.name: item for item in settings_of(config_type)}
     for name, item in known.items():
+        text = f'{item.description} [{item.unit}]' if item.unit else item.description
+        # Our own check takes the place of static typing, so that 20 is accepted where 20.0 is meant.
+        descriptor = ParameterDescriptor(description=text, dynamic_typing=True, read_only=item.read_only)
+        if item.choices:
+            descriptor.additional_constraints = 'one of: ' + ', '.join(item.choices)
+        if item.range is not None and item.form == 'one':
+            low, high = item.range
+            if item.kind is int:
+                descriptor.integer_range = [IntegerRange(from_value=int(low), to_value=int(high), step=0)]
+            else:
+                descriptor.floating_point_range = [
+                    FloatingPointRange(from_value=float(low), to_value=float(high), step=0.0)
+                ]
         value = list(item.default) if isinstance(item.default, tuple) else item.default
         try:
-            node.declare_parameter(name, value, _descriptor(item))
+            node.declare_parameter(name, value, descriptor)
         except (ParameterException, InvalidParameterException, TypeError) as cause:
             raise config_type.error(f"parameter '{name}': {cause}") from cause
 
@@ -95,20 +108,3 @@ def declare_robot_config(node: Node) -> RobotConfig | None:
 def _value(item: Setting, value: Any) -> Any:
     """Return a parameter's value as the field holds it; one without a value has the default."""
     return item.default if value is None else item.converted(value)
-
-
-def _descriptor(item: Setting) -> ParameterDescriptor:
-    text = f'{item.description} [{item.unit}]' if item.unit else item.description
-    # Our own check takes the place of static typing, so that 20 is accepted where 20.0 is meant.
-    descriptor = ParameterDescriptor(description=text, dynamic_typing=True, read_only=item.read_only)
-    if item.choices:
-        descriptor.additional_constraints = 'one of: ' + ', '.join(item.choices)
-    if item.range is not None and item.form == 'one':
-        low, high = item.range
-        if item.kind is int:
-            descriptor.integer_range = [IntegerRange(from_value=int(low), to_value=int(high), step=0)]
-        else:
-            descriptor.floating_point_range = [
-                FloatingPointRange(from_value=float(low), to_value=float(high), step=0.0)
-            ]
-    return descriptor

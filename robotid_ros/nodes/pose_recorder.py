@@ -40,7 +40,7 @@ from robotid_ros.model import RobotModel
 from robotid_ros.nodes.messages import LATCHED, joint_state_values, publish, seconds, subscribe_to_published
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
-from robotid_ros.nodes.status import IdentifyService, Status
+from robotid_ros.nodes.status import Status, serve_identify
 from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
 
@@ -88,11 +88,9 @@ class PoseRecorder(Node):
         self._description = ''
         self.create_subscription(String, 'robot_description', self._receive_description, LATCHED)
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
-        rows = {'points_file': self._config.points_file}
-        self._status = Status(self, 10, lambda: {'rows': self._count, **rows, **self._answer.values()})
-        self._answer = IdentifyService(
-            self, self._status, partial(self._solver.run, self._identified), CalibrationError
-        )
+        points_file = self._config.points_file
+        self._status = Status(self, 10, lambda: {'rows': self._count, 'points_file': points_file})
+        serve_identify(self, self._status, partial(self._solver.run, self._identified), CalibrationError)
         receive = self._receive_target
         wanted: dict[str, tuple[Any, Callable[[Any], None]]] = {
             'joint_states': (JointState, self._receive_joints),
@@ -100,7 +98,14 @@ class PoseRecorder(Node):
             'measured_point': (PointStamped, lambda m: receive(m.header, m.point, None)),
         }
         if self._config.tf_parent:
-            wanted['/tf'] = (_tf_message(), self._receive_transforms)
+            try:
+                from tf2_msgs.msg import TFMessage
+            except ImportError as cause:
+                raise MissingDependencyError(
+                    'tf_parent and tf_child need the ROS package tf2_msgs; install it, or publish the target as '
+                    'measured_pose'
+                ) from cause
+            wanted['/tf'] = (TFMessage, self._receive_transforms)
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
         steady_timer(self, _LOOK, partial(subscribe_to_published, self, wanted, _DEPTH))
         serve(self, measure=self._measure)
@@ -141,19 +146,15 @@ class PoseRecorder(Node):
         if self._pairs is None or not np.isfinite(position).all():
             return
         self._pairs.receive_target(seconds(header.stamp), position, quaternion)
-        if self.get_parameter('automatic').value:
-            self._add_row_where_new()
-
-    def _add_row_where_new(self) -> None:
-        """Add a row if the arm rests where none was taken yet."""
+        if not self.get_parameter('automatic').value:
+            return
         config = read_parameters(self, PairingConfig)
-        assert self._pairs is not None
         try:
             here = self._pairs.measure(config)[0].q[0]
         except CalibrationError:  # it moves, or too little has come
             return
         if self._last is None or np.abs(here - self._last).max() > _AGAIN * config.rest_tolerance:
-            self._add_row()
+            self._add_row()  # it rests where none was taken yet
 
     # --- the service ---
 
@@ -203,16 +204,6 @@ class PoseRecorder(Node):
         said = f'calibrated from {len(result.points)} measurements: {1e3 * result.before.rms:.3g} mm before, '
         said += f'{1e3 * after.rms:.3g} mm after ({kind})'
         return result.to_yaml([path], config.to_dict()), said, result.usable
-
-
-def _tf_message() -> Any:
-    try:
-        from tf2_msgs.msg import TFMessage
-    except ImportError as cause:
-        raise MissingDependencyError(
-            'tf_parent and tf_child need the ROS package tf2_msgs; install it, or publish the target as measured_pose'
-        ) from cause
-    return TFMessage
 
 
 main = partial(run_node, PoseRecorder)

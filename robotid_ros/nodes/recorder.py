@@ -35,6 +35,7 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import ReliabilityPolicy
+from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
@@ -52,9 +53,16 @@ from robotid_ros.data.settings import AveragingSettings, torque_factors
 from robotid_ros.data.wrench_recording import WRENCH
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.model import RobotConfig, RobotModel
-from robotid_ros.nodes.capture import Capture
 from robotid_ros.nodes.description import Description, DescriptionConfig
-from robotid_ros.nodes.messages import ALIVE, LATCHED, average_frame, publish, reliability_of, trajectory_message
+from robotid_ros.nodes.messages import (
+    ALIVE,
+    LATCHED,
+    Capture,
+    average_frame,
+    publish,
+    reliability_of,
+    trajectory_message,
+)
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
 from robotid_ros.nodes.status import Status
@@ -177,7 +185,11 @@ def recorder_status(
         return DiagnosticStatus.WARN if harmless else DiagnosticStatus.ERROR, problem, values
     if silence:
         return DiagnosticStatus.ERROR, f'no joint state for {silence:.1f} s', values
-    text = _sentence(session is not None, values)
+    text = f'{"recorded" if session is None else "recording"} {values["messages"]} messages'
+    if 'strokes' in values:
+        text += ' of a friction sweep' + (f', {values["strokes"]} steady strokes' if session is None else '')
+    elif 'periods_averaged' in values:
+        text += f', {values["periods_averaged"]} periods averaged, {values["periods_left_out"]} left out'
     if faults:
         named = ', '.join(f'{count} {name.replace("_", " ")}' for name, count in faults.items())
         return DiagnosticStatus.WARN, f'{text}; found: {named}', values
@@ -201,15 +213,6 @@ def _period_values(session: RecordingSession, periods: dict[str, Any]) -> dict[s
         names = session.reference.joints
         values.update({f'noise/{joint}': std for joint, std in zip(names, periods['noise_std'], strict=True)})
     return values
-
-
-def _sentence(recording: bool, values: dict[str, object]) -> str:
-    text = f'{"recording" if recording else "recorded"} {values["messages"]} messages'
-    if 'strokes' in values:
-        return f'{text} of a friction sweep' + ('' if recording else f', {values["strokes"]} steady strokes')
-    if 'periods_averaged' in values:
-        text += f', {values["periods_averaged"]} periods averaged, {values["periods_left_out"]} left out'
-    return text
 
 
 class Recorder(Node):
@@ -249,7 +252,7 @@ class Recorder(Node):
             self._arm = Description(self, DescriptionConfig(), None, self._describe, lambda _: None)
         actions = {'start': self._start, 'stop': self._stop, 'save': self._save}
         locked = {name: partial(self._worker.run, self._locked, action) for name, action in actions.items()}
-        serve(self, lambda _: self._publish_status(), **locked)
+        serve(self, **locked)
         steady_timer(self, 1.0, self._look_around)
         self.get_logger().info(f'records {self.resolve_topic_name(TOPIC)} on ~/start or when a reference starts')
         currents = settings.without_constant
@@ -268,8 +271,12 @@ class Recorder(Node):
         self._worker.close()
 
     def _locked(self, action: Callable[[], str]) -> str:
-        with self._lock:
-            return action()
+        """Do what a service asks for, and publish the status before it answers."""
+        try:
+            with self._lock:
+                return action()
+        finally:
+            self._publish_status()
 
     # --- actions: in the worker's thread, under the lock ---
 
@@ -363,9 +370,14 @@ class Recorder(Node):
                     self.get_logger().warning('no wrench came while this was recorded; is wrench_topic right?')
             session.finish()
             text = f'{why}: {capture.received} messages in {session.folder}'
-            if session.strokes is not None:
-                self._publish_strokes(session)
-                text += f', {session.strokes.count} steady strokes of a friction sweep'
+            strokes, reference = session.strokes, session.reference
+            if strokes is not None and reference is not None:
+                columns = strokes.q, strokes.dq, np.zeros_like(strokes.dq), strokes.tau
+                message = trajectory_message(strokes.joint_names, 0.0, strokes.time, *columns)
+                message.header.frame_id = session.folder.name
+                message.header.stamp = Time(nanoseconds=reference.start).to_msg()
+                publish(self._friction, message)
+                text += f', {strokes.count} steady strokes of a friction sweep'
             average = session.dataset or session.currents
             if average is not None:
                 self._publish_average(session, average)
@@ -380,23 +392,13 @@ class Recorder(Node):
         self.get_logger().info(text)
         return text
 
-    def _publish_strokes(self, session: RecordingSession) -> None:
-        strokes, reference = session.strokes, session.reference
-        assert strokes is not None
-        assert reference is not None
-        steady = np.zeros_like(strokes.dq)
-        message = trajectory_message(strokes.joint_names, 0.0, strokes.time, strokes.q, strokes.dq, steady, strokes.tau)
-        message.header.frame_id = session.folder.name
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(reference.start, 1_000_000_000)
-        publish(self._friction, message)
-
     def _publish_average(self, session: RecordingSession, dataset: Dataset) -> None:
         reference = session.reference
         assert reference is not None
         points = thinned(dataset, read_parameters(self, RecorderConfig).averaged_points)
         message = trajectory_message(dataset.joint_names, 0.0, *points)
         # Seconds since 1970 in a double would be off by up to 0.2 microseconds.
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(reference.start, 1_000_000_000)
+        message.header.stamp = Time(nanoseconds=reference.start).to_msg()
         late = late_stamps_remark(dataset.provenance.get('screening', {}))
         message.header.frame_id = average_frame(
             dataset.periods, session.folder.name, validation=reference.purpose == 'validation', remark=late
@@ -486,13 +488,6 @@ class Recorder(Node):
                 self._end(why)
                 self._publish_status()
 
-    def _watch_reference(self) -> None:
-        """End the recording of an excitation whose node is gone, since its end will not be announced."""
-        gone = self._reference is not None and self.count_publishers(REFERENCE) == 0
-        self._seconds_alone = self._seconds_alone + 1 if gone else 0
-        if self._seconds_alone == GONE:
-            self._worker.run(self._reference_ended, 'the excitation node is gone')
-
     def _publish_so_far(self, session: RecordingSession) -> None:
         """Publish the average after another whole period."""
         with self._lock:
@@ -507,7 +502,11 @@ class Recorder(Node):
         if session is not None and session.whole_periods > self._averaged_periods:
             self._averaged_periods = session.whole_periods
             self._worker.run(self._publish_so_far, session)
-        self._watch_reference()
+        # The end of an excitation whose node is gone will not be announced.
+        gone = self._reference is not None and self.count_publishers(REFERENCE) == 0
+        self._seconds_alone = self._seconds_alone + 1 if gone else 0
+        if self._seconds_alone == GONE:
+            self._worker.run(self._reference_ended, 'the excitation node is gone')
         self._publish_status()
 
     def _publish_status(self) -> None:

@@ -101,40 +101,6 @@ class SimulatedTime:
         self.came.set()
 
 
-class _StopRequest:
-    """Made by SIGINT, SIGTERM or a thread, waited for by the main thread.
-
-    It is a pipe that the signal is written to. A threading.Event would not do: its lock may be held by the main thread
-    in wait() when the signal arrives, which is a deadlock, and a signal that another thread receives does not wake the
-    main thread.
-    """
-
-    def __init__(self) -> None:
-        self._reader, self._writer = os.pipe()
-        os.set_blocking(self._writer, False)
-        self.made = False
-        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        for number in _SIGNALS:
-            signal.signal(number, self.make)
-
-    def make(self, *_: object) -> None:
-        """Request the end; safe in a signal handler, any number of times."""
-        self.made = True
-        with suppress(BlockingIOError):  # full of requests already
-            os.write(self._writer, b'.')
-
-    def wait(self) -> None:
-        """Return once the end was requested."""
-        os.read(self._reader, 1)
-        self.made = True
-
-    def ignore_more(self) -> None:
-        """Let no further signal cut the end of the process short."""
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        signal.set_wakeup_fd(-1)
-
-
 def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> int:
     """Run the node that ``factory`` makes until it is told to stop.
 
@@ -146,7 +112,15 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
     int
         0 after a signal, 2 if ROS or the node refused its arguments, or to go on, 1 if a callback failed.
     """
-    stop = _StopRequest()
+    # A pipe tells the main thread to end: the interpreter writes every signal to it, in whichever thread that comes,
+    # and the executor's thread its own end. A threading.Event would not do: its lock may be held by the main thread in
+    # wait() when the signal arrives, which is a deadlock, and a signal that another thread receives does not wake the
+    # main thread.
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in _SIGNALS:
+        signal.signal(number, lambda *_: None)
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except RuntimeError as cause:  # rclpy's RCLError and UnknownROSArgsError, which have no public name
@@ -162,6 +136,7 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     failed: list[BaseException] = []
+    ending = threading.Event()
 
     def spin() -> None:
         try:
@@ -169,14 +144,16 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
         except ExternalShutdownException:
             pass
         except BaseException as cause:
-            if not stop.made:  # errors during the shutdown are no failure
+            if not ending.is_set():  # errors during the shutdown are no failure
                 failed.append(cause)
         finally:
-            stop.make()
+            with suppress(BlockingIOError):  # full of signals already
+                os.write(writer, b'.')
 
     thread = threading.Thread(target=spin, name='executor', daemon=True)
     thread.start()
-    stop.wait()
+    os.read(reader, 1)
+    ending.set()
     close = getattr(node, 'close', None)
     if close is not None:
         close()
@@ -189,7 +166,9 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
         node.get_logger().fatal(f'stopped by an unexpected error: {failed[0]!r}')
     node.destroy_node()
     rclpy.try_shutdown()
-    stop.ignore_more()
+    for number in _SIGNALS:  # no further one cuts the end of the process short
+        signal.signal(number, signal.SIG_IGN)
+    signal.set_wakeup_fd(-1)
     return 2 if refused else 1 if failed else 0
 
 
@@ -205,13 +184,11 @@ def failure(node: Node, cause: Exception) -> str:
     return f'a fault of robotid_ros, please report it with the traceback in the log: {type(cause).__name__}: {cause}'
 
 
-def serve(
-    node: Node, after: Callable[[Any], object] = lambda response: None, **actions: Callable[[], Awaitable[str]]
-) -> None:
+def serve(node: Node, **actions: Callable[[], Awaitable[str]]) -> None:
     """Offer each action as the Trigger service ``~/<its name>``, which answers with its text.
 
-    An exception is answered with ``success: false`` and one line; ``after`` gets the answer before it is sent. Messages
-    and other calls come in while an action waits.
+    An exception is answered with ``success: false`` and one line. Messages and other calls come in while an action
+    waits.
     """
 
     def answering(action: Callable[[], Awaitable[str]]) -> Callable[[Any, Any], Awaitable[Any]]:
@@ -221,7 +198,6 @@ def serve(
                 response.success = True
             except Exception as cause:
                 response.success, response.message = False, failure(node, cause)
-            after(response)
             return response
 
         return answer
@@ -263,35 +239,32 @@ class BackgroundWorker:
         self._wake = node.create_guard_condition(lambda: None, callback_group=ReentrantCallbackGroup())
         self._closed = threading.Event()
         self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        threading.Thread(target=self._serve, name='worker', daemon=True).start()
 
-    def _serve(self) -> None:
-        while True:
-            work = self._work.get()
-            if self._closed.is_set():
-                return
-            work()
+        def serve() -> None:
+            while True:
+                work = self._work.get()
+                if self._closed.is_set():
+                    return
+                work()
+
+        threading.Thread(target=serve, name='worker', daemon=True).start()
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Future:
         """Return a future of ``function(*arguments)``, computed in the worker's thread, in order."""
         future = Future(executor=self._node.executor)
 
         def work() -> None:
+            give: Callable[[], None]
             try:
-                result = function(*arguments)
+                give = partial(future.set_result, function(*arguments))
             except Exception as cause:
-                self._answer(partial(future.set_exception, cause))
-            else:
-                self._answer(partial(future.set_result, result))
+                give = partial(future.set_exception, cause)
+            if not self._closed.is_set():  # the executor and the guard may be gone by now
+                give()
+                self._wake.trigger()  # an idle executor would otherwise not look at the future again
 
         self._work.put(work)
         return future
-
-    def _answer(self, give: Callable[[], None]) -> None:
-        if self._closed.is_set():  # the executor and the guard may be gone by now
-            return
-        give()
-        self._wake.trigger()  # an idle executor would otherwise not look at the future again
 
     def close(self) -> None:
         """Forget work that has not begun, and the result of work that has."""

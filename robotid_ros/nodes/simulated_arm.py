@@ -22,29 +22,32 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy, qos_profile_system_default
+from rclpy.task import Future
+from rclpy.time import Time
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from trajectory_msgs.msg import JointTrajectory
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, MissingDependencyError
-from robotid_ros.nodes.messages import LATCHED, JointStateTemplate, publish
+from robotid_ros.nodes.controller_link import action_name, control_msgs
+from robotid_ros.nodes.messages import LATCHED, JointStateTemplate, insist, publish, seconds, time_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.runtime import run_node, steady_timer
-from robotid_ros.nodes.simulated_arm_action import FollowedGoal, TrajectoryActionServer
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedFaults, build_parts
 from robotid_ros.simulation import CommandPoint, write_truth
-from robotid_ros.simulation.controller import GoalEnd, GoalVerdict
+from robotid_ros.simulation.controller import GoalEnd, GoalTolerances, GoalVerdict
 from robotid_ros.simulation.plant import FloatingPlant, Wall
 
 if TYPE_CHECKING:
@@ -63,6 +66,141 @@ _WARNING_PERIOD = 10.0
 
 # How often the parameters of the faults are read [s].
 _FAULT_PERIOD = 0.05
+_MONITOR_PERIOD = 0.05  # the controller's action_monitor_rate [s]
+
+
+@dataclass(slots=True, kw_only=True)
+class FollowedGoal:
+    """A goal that was accepted: the executor's thread makes and ends it, the physics fill in the rest."""
+
+    handle: Any
+    tolerances: GoalTolerances
+    ended: Future
+    end: float | None = None  # of its trajectory, once that was taken over [s]
+    latest: tuple[float, tuple[Array, Array, Array], Array, Array] | None = None  # as observed, from the stamp on
+    verdict: GoalVerdict | None = None
+
+    def observe(
+        self, now: float, stamp: float, desired: tuple[Array, Array, Array], position: Array, velocity: Array
+    ) -> GoalVerdict | None:
+        """Take in one control step; return how the goal ends with it, or None.
+
+        The step is ``now`` in the controller's time and ``stamp`` as a stamp [s]. All arrays have the shape (n,):
+        desired position, velocity and acceleration [rad, rad/s, rad/s^2; or m], and measured position and velocity.
+        """
+        self.latest = stamp, desired, position, velocity
+        if self.end is not None and self.verdict is None:
+            errors = desired[0] - position, desired[1] - velocity
+            self.verdict = self.tolerances.judge(now - self.end, *errors)
+        return self.verdict
+
+
+class TrajectoryActionServer:
+    """Serves the action beside the topic ``joint_trajectory``; everything in the executor's thread.
+
+    Goals are accepted or refused by the rules of the topic: ``check`` raises DataError for a trajectory that the
+    controller refuses. ``follow`` hands an accepted one to the physics, with the goal. A new goal aborts the one before
+    with INVALID_GOAL; a cancelled one, and one outside its tolerances, has ``hold`` stop the arm where it is, at once.
+
+    Raises
+    ------
+    MissingDependencyError
+        If control_msgs is not installed.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        joint_names: Sequence[str],
+        check: Callable[[JointTrajectory], None],
+        follow: Callable[[JointTrajectory, FollowedGoal], None],
+        hold: Callable[[], None],
+    ) -> None:
+        self._type, _ = control_msgs('the action FollowJointTrajectory')
+        self._node, self._joint_names = node, list(joint_names)
+        self._check, self._follow, self._hold = check, follow, hold
+        self._goal: FollowedGoal | None = None
+        self.name = action_name(node.resolve_topic_name('joint_trajectory'))
+        self._server = ActionServer(
+            node,
+            self._type,
+            self.name,
+            self._carry_out,
+            goal_callback=self._decide,
+            handle_accepted_callback=self._accept,
+            cancel_callback=self._cancel,
+        )
+        self._monitor = steady_timer(node, _MONITOR_PERIOD, self._on_monitor)
+        self._monitor.cancel()
+
+    def _decide(self, request: Any) -> GoalResponse:
+        try:
+            self._check(request.trajectory)
+        except DataError as refusal:
+            self._node.get_logger().error(f'trajectory rejected: {refusal}')
+            return GoalResponse.REJECT
+        return GoalResponse.ACCEPT
+
+    def _accept(self, handle: Any) -> None:
+        if self._goal is not None:
+            self._end('abort', GoalVerdict(GoalEnd.INVALID_GOAL, 'Current goal preempted by new incoming action.'))
+        asked = handle.request
+        try:
+            after = seconds(asked.goal_time_tolerance)
+            tolerances = GoalTolerances(self._joint_names, asked.path_tolerance, asked.goal_tolerance, after)
+        except DataError as problem:
+            self._node.get_logger().error(f'the tolerances of a goal are left aside: {problem}')
+            tolerances = GoalTolerances(self._joint_names)
+        goal = FollowedGoal(handle=handle, tolerances=tolerances, ended=Future())
+        self._goal = goal
+        self._follow(handle.request.trajectory, goal)
+        handle.execute(partial(self._carry_out, ended=goal.ended))
+        self._monitor.reset()
+
+    async def _carry_out(self, handle: Any, ended: Future) -> Any:
+        """Wait for the end of a goal, and tell its client."""
+        how, verdict = await ended
+        getattr(handle, how)()
+        return self._type.Result(error_code=int(verdict.end), error_string=verdict.text)
+
+    def _cancel(self, handle: Any) -> CancelResponse:
+        if self._goal is not None and self._goal.handle is handle:
+            self._hold()
+            self._end('canceled', GoalVerdict(GoalEnd.SUCCESSFUL, ''))
+        return CancelResponse.ACCEPT
+
+    def _on_monitor(self) -> None:
+        goal = self._goal
+        if goal is None:
+            self._monitor.cancel()
+        elif goal.verdict is not None:
+            succeeded = goal.verdict.end is GoalEnd.SUCCESSFUL
+            if not succeeded:
+                self._node.get_logger().warning(f'goal aborted: {goal.verdict.text}')
+            self._end('succeed' if succeeded else 'abort', goal.verdict)
+        elif goal.latest is not None:
+            (stamp, desired, position, velocity), goal.latest = goal.latest, None  # each observation once
+            feedback = self._type.Feedback(
+                joint_names=self._joint_names,
+                desired=_point(*desired),
+                actual=_point(position, velocity),
+                error=_point(desired[0] - position, desired[1] - velocity),
+            )
+            feedback.header.stamp = time_message(stamp)
+            insist(partial(goal.handle.publish_feedback, feedback))
+
+    def _end(self, how: str, verdict: GoalVerdict) -> None:
+        assert self._goal is not None
+        self._goal.ended.set_result((how, verdict))
+        self._goal = None
+
+
+def _point(position: Array, velocity: Array, acceleration: Array | None = None) -> JointTrajectoryPoint:
+    return JointTrajectoryPoint(
+        positions=position.tolist(),
+        velocities=velocity.tolist(),
+        accelerations=[] if acceleration is None else acceleration.tolist(),
+    )
 
 
 class SimulatedArm(Node):
@@ -84,14 +222,13 @@ class SimulatedArm(Node):
             write_truth(self._config.truth_file, self._parts.truth)
 
         depth = max(10, round(_HISTORY * self._config.publish_rate * self._config.speed))
-        self._states = self.create_publisher(
-            JointState, 'joint_states', QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
-        )
+        reliable = QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
+        self._states = self.create_publisher(JointState, 'joint_states', reliable)
         self._description = self.create_publisher(String, 'robot_description', LATCHED)
         publish(self._description, String(data=self._parts.description))
-        self._base = None
-        if isinstance(self._parts.plant, FloatingPlant) and self._parts.base_noise is not None:
-            self._base = _SimulatedBase(self, self._parts.plant, self._parts.base_noise, self._parts.sensor_rng, depth)
+        if isinstance(self._parts.plant, FloatingPlant):
+            self._twists = self.create_publisher(TwistStamped, 'base_twist', reliable)
+            self._poses = self.create_publisher(PoseStamped, 'base_pose', reliable)
         self._clock_publisher = (
             self.create_publisher(Clock, '/clock', QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
             if self._config.publish_clock
@@ -120,7 +257,13 @@ class SimulatedArm(Node):
                 'publish_clock, and use_sim_time in every other node'
             )
         with suppress(MissingDependencyError):
-            TrajectoryActionServer(self, names, self._check, self._receive, self._receive_hold)
+            TrajectoryActionServer(
+                self,
+                names,
+                self._check,
+                self._receive,
+                lambda: self._commands.append((time.perf_counter(), self._hold)),
+            )
         self.get_logger().info(
             f'simulating {self._parts.plant.nominal.name} ({", ".join(names)}): physics at '
             f'{self._config.physics_rate:g} Hz, joint states at {self._config.publish_rate:g} Hz, '
@@ -137,12 +280,8 @@ class SimulatedArm(Node):
         self._thread.join(timeout=5.0)
 
     def _receive(self, message: JointTrajectory, goal: FollowedGoal | None = None) -> None:
-        arrival = time.perf_counter()
-        arrival += self._faults.message_delay / self._config.speed
+        arrival = time.perf_counter() + self._faults.message_delay / self._config.speed
         self._commands.append((arrival, partial(self._take, *self._trajectory(message), goal)))
-
-    def _receive_hold(self) -> None:
-        self._commands.append((time.perf_counter(), self._hold))
 
     def _check(self, message: JointTrajectory) -> None:
         """Refuse, with a DataError, a trajectory that the follower would refuse now."""
@@ -176,14 +315,10 @@ class SimulatedArm(Node):
 
     def _trajectory(self, message: JointTrajectory) -> tuple[Sequence[str], float | None, list[CommandPoint]]:
         """Return joints, start in the physics' time, and points."""
-        stamp = message.header.stamp.sec * _NANOSECONDS + message.header.stamp.nanosec
+        stamp = Time.from_msg(message.header.stamp).nanoseconds
         points = [
             CommandPoint(
-                point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec,
-                point.positions,
-                point.velocities,
-                point.accelerations,
-                point.effort,
+                seconds(point.time_from_start), point.positions, point.velocities, point.accelerations, point.effort
             )
             for point in message.points
         ]
@@ -236,23 +371,47 @@ class SimulatedArm(Node):
             self._velocity = seen['velocity'][0]
             if self._goal is not None:
                 desired = (reference[0][0], reference[1][0], reference[2][0])
-                self._judge(self._goal, now, 1e-9 * stamp, desired, self._velocity)
+                verdict = self._goal.observe(now, 1e-9 * stamp, desired, self._measured, self._velocity)
+                if verdict is not None:
+                    self._goal = None
+                    if verdict.end is not GoalEnd.SUCCESSFUL:
+                        self._hold(now)
             if self._clock_publisher is not None and block % clock_every == 0:
-                sec, nanosec = divmod(stamp, _NANOSECONDS)
-                publish(self._clock_publisher, Clock(clock=Time(sec=sec, nanosec=nanosec)))
-            if self._base is not None:
-                self._base.publish(stamp)
+                publish(self._clock_publisher, Clock(clock=Time(nanoseconds=stamp).to_msg()))
+            if isinstance(parts.plant, FloatingPlant) and parts.base_noise is not None:
+                self._publish_base(parts.plant, parts.base_noise, stamp)
             publish(self._states, template.filled(stamp, seen['position'][0], self._velocity, late[0]))
             block += 1
 
-    def _judge(
-        self, goal: FollowedGoal, now: float, stamp: float, desired: tuple[Array, Array, Array], velocity: Array
-    ) -> None:
-        verdict = goal.observe(now, stamp, desired, self._measured, velocity)
-        if verdict is not None:
-            self._goal = None
-            if verdict.end is not GoalEnd.SUCCESSFUL:
-                self._hold(now)
+    def _publish_base(self, plant: FloatingPlant, noise: 'SensorNoise', nanoseconds: int) -> None:
+        """Publish how the base moves where the last run of the physics began, with its stamp [ns since the epoch].
+
+        The twist is along the axes of the base, the pose in the inertial frame.
+        """
+        from robotid_ros.free_floating import FloatingMeasurement  # late: few robots float
+
+        nothing = np.zeros((1, plant.nominal.n))
+        seen = FloatingMeasurement(
+            joint_names=plant.joint_names,
+            time=np.zeros(1),
+            q=nothing,
+            dq=nothing,
+            base_twist=plant.base_twist[None],
+            base_position=plant.base_position[None],
+            base_orientation=plant.base_orientation[None],
+        ).with_noise(noise, self._parts.sensor_rng)
+        twist, pose = TwistStamped(), PoseStamped()
+        for message, frame in ((twist, plant.nominal.base_name), (pose, 'inertial')):
+            message.header.stamp, message.header.frame_id = Time(nanoseconds=nanoseconds).to_msg(), frame
+        v = seen.base_twist[0].tolist()
+        (twist.twist.linear.x, twist.twist.linear.y, twist.twist.linear.z) = v[:3]
+        (twist.twist.angular.x, twist.twist.angular.y, twist.twist.angular.z) = v[3:]
+        if seen.base_position is not None and seen.base_orientation is not None:
+            place, turn = pose.pose.position, pose.pose.orientation
+            place.x, place.y, place.z = seen.base_position[0].tolist()
+            turn.w, turn.x, turn.y, turn.z = seen.base_orientation[0].tolist()
+        publish(self._twists, twist)
+        publish(self._poses, pose)
 
     def _hold(self, now: float) -> None:
         """Hold the arm where it was measured, at once and at any speed, as the controller does."""
@@ -283,45 +442,6 @@ class SimulatedArm(Node):
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
-
-
-class _SimulatedBase:
-    """Publishes ``base_twist``, along the axes of the base, and ``base_pose`` in the inertial frame."""
-
-    def __init__(self, node: Node, plant: FloatingPlant, noise: 'SensorNoise', rng: np.random.Generator, depth: int):
-        profile = QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
-        self._twists = node.create_publisher(TwistStamped, 'base_twist', profile)
-        self._poses = node.create_publisher(PoseStamped, 'base_pose', profile)
-        self._plant, self._noise, self._rng = plant, noise, rng
-
-    def publish(self, nanoseconds: int) -> None:
-        """Publish how the base moves where the last run of the physics began, with its stamp [ns since the epoch]."""
-        from robotid_ros.free_floating import FloatingMeasurement  # late: few robots float
-
-        plant = self._plant
-        nothing = np.zeros((1, plant.nominal.n))
-        seen = FloatingMeasurement(
-            joint_names=plant.joint_names,
-            time=np.zeros(1),
-            q=nothing,
-            dq=nothing,
-            base_twist=plant.base_twist[None],
-            base_position=plant.base_position[None],
-            base_orientation=plant.base_orientation[None],
-        ).with_noise(self._noise, self._rng)
-        twist, pose = TwistStamped(), PoseStamped()
-        for message, frame in ((twist, plant.nominal.base_name), (pose, 'inertial')):
-            message.header.stamp.sec, message.header.stamp.nanosec = divmod(nanoseconds, 1_000_000_000)
-            message.header.frame_id = frame
-        v = seen.base_twist[0].tolist()
-        (twist.twist.linear.x, twist.twist.linear.y, twist.twist.linear.z) = v[:3]
-        (twist.twist.angular.x, twist.twist.angular.y, twist.twist.angular.z) = v[3:]
-        if seen.base_position is not None and seen.base_orientation is not None:
-            place, turn = pose.pose.position, pose.pose.orientation
-            place.x, place.y, place.z = seen.base_position[0].tolist()
-            turn.w, turn.x, turn.y, turn.z = seen.base_orientation[0].tolist()
-        publish(self._twists, twist)
-        publish(self._poses, pose)
 
 
 main = partial(run_node, SimulatedArm)

@@ -11,7 +11,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -197,78 +197,33 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
             f"parameter 'publish_rate': expected a divisor of physics_rate ({config.physics_rate:g} Hz), "
             f'got {config.publish_rate:g} Hz'
         )
-    if config.mission:
-        from robotid_ros.free_floating import read_mission  # late: few robots float
-
-        mission = read_mission(config.mission)
-        model, noise = mission.true_robot.model, mission.noise
-        return _assembled(
-            config,
-            noise=(noise.joint_position, noise.joint_velocity),
-            description=mission.robot.arm.source or '',
-            truth=nominal_truth(model),
-            plant=FloatingPlant(model, rate=config.physics_rate, bandwidth=config.bandwidth),
-            start=_initial_position(config.initial_position or tuple(mission.start.tolist()), model),
-            sensor_rng=np.random.default_rng(config.seed),
-            shows_current=np.zeros(model.n, dtype=bool),
-            steps=steps,
-            base_noise=noise,
-        )
-    wanted = config.robot or (robot.urdf if robot is not None else None) or _DEFAULT_ROBOT
-    model = configured_arm(arm_description(wanted), robot, tip=config.tip)
-    constants = robot.torque_constants if robot is not None else {}
     # Truth and noise have streams of their own: the arm stays the same whatever is measured.
     truth_rng, torque_rng, sensor_rng = (
         np.random.default_rng(seed) for seed in np.random.SeedSequence(config.seed).spawn(3)
     )
-    given = np.array([constants.get(name, np.nan) for name in model.joint_names])
-    truth = perturb(
-        model,
-        truth_rng,
-        config.inertial_perturbation,
-        friction_scale=config.friction_perturbation,
-        breakaway_ratio=config.breakaway_ratio,
-        geometry_error=config.geometry_error,
-        friction=prior_friction(model, config.friction_law),
-        torque_constant=None if np.isnan(given).any() else given,
-    )
-    effort = effort_scale(model)
-    drive = Drive(
-        load_friction=np.full(model.n, config.load_friction),
-        ripple=config.torque_ripple * effort,
-        compliance=config.deflection / effort,
-        delay=round(config.effort_delay * config.publish_rate) / config.publish_rate,
-    )
-    truth = replace(truth, drive=drive, provenance={**truth.provenance, 'seed': config.seed})
-    plant = Plant(
-        truth,
-        model,
-        rate=config.physics_rate,
-        bandwidth=config.bandwidth,
-        torque_noise=config.torque_noise * effort,
-        rng=torque_rng,
-    )
-    meaning = robot.effort if robot is not None else {}
-    return _assembled(
-        config,
-        noise=(config.position_noise, config.velocity_noise),
-        description=model.source or '',
+    plant: Plant | FloatingPlant
+    noise = config.position_noise, config.velocity_noise
+    given, base_noise = config.initial_position, None
+    rates = {'rate': config.physics_rate, 'bandwidth': config.bandwidth}
+    if config.mission:
+        from robotid_ros.free_floating import read_mission  # late: few robots float
+
+        mission = read_mission(config.mission)
+        model, base_noise, sensor_rng = mission.true_robot.model, mission.noise, np.random.default_rng(config.seed)
+        noise, given = (base_noise.joint_position, base_noise.joint_velocity), given or tuple(mission.start.tolist())
+        truth, plant = nominal_truth(model), FloatingPlant(model, **rates)
+        description, effort_content = mission.robot.arm.source, dict.fromkeys(model.joint_names, 'torque')
+    else:
+        wanted = config.robot or (robot.urdf if robot is not None else None) or _DEFAULT_ROBOT
+        model = configured_arm(arm_description(wanted), robot, tip=config.tip)
+        truth = _drawn(config, model, robot, truth_rng)
+        plant = Plant(truth, model, torque_noise=config.torque_noise * effort_scale(model), rng=torque_rng, **rates)
+        description, effort_content = model.source, dict(robot.effort) if robot is not None else {}
+    start = _initial_position(given, model)
+    parts = SimulatedArmParts(
+        description=description or '',
         truth=truth,
         plant=plant,
-        start=_initial_position(config.initial_position, model),
-        sensor_rng=sensor_rng,
-        shows_current=np.array([meaning.get(name, config.effort_content) == 'current' for name in model.joint_names]),
-        steps=steps,
-    )
-
-
-def _assembled(
-    config: SimulatedArmConfig, *, noise: tuple[float, float], truth: ArmTruth, start: Array, **others: Any
-) -> SimulatedArmParts:
-    """Return the parts of an arm at rest where it starts; the noise is that of positions and velocities."""
-    model = others['plant'].nominal
-    parts = SimulatedArmParts(
-        truth=truth,
         sensors=Sensors.typical(
             model,
             truth.drive_gain,
@@ -284,11 +239,42 @@ def _assembled(
             from_command=config.interpolate_from == 'commanded',
             velocity_limits=model.limits.velocity if config.enforce_limits else None,
         ),
-        **others,
+        sensor_rng=sensor_rng,
+        shows_current=np.array(
+            [effort_content.get(name, config.effort_content) == 'current' for name in model.joint_names]
+        ),
+        steps=steps,
+        base_noise=base_noise,
     )
     still = np.zeros((1, model.n))
-    parts.plant.reset(parts.of_links((start[None], still, still))[0])
+    plant.reset(parts.of_links((start[None], still, still))[0])
     return parts
+
+
+def _drawn(
+    config: SimulatedArmConfig, model: RobotModel, robot: RobotConfig | None, rng: np.random.Generator
+) -> ArmTruth:
+    """Return the true arm that the parameters draw from a description."""
+    constants = robot.torque_constants if robot is not None else {}
+    given = np.array([constants.get(name, np.nan) for name in model.joint_names])
+    truth = perturb(
+        model,
+        rng,
+        config.inertial_perturbation,
+        friction_scale=config.friction_perturbation,
+        breakaway_ratio=config.breakaway_ratio,
+        geometry_error=config.geometry_error,
+        friction=prior_friction(model, config.friction_law),
+        torque_constant=None if np.isnan(given).any() else given,
+    )
+    effort = effort_scale(model)
+    drive = Drive(
+        load_friction=np.full(model.n, config.load_friction),
+        ripple=config.torque_ripple * effort,
+        compliance=config.deflection / effort,
+        delay=round(config.effort_delay * config.publish_rate) / config.publish_rate,
+    )
+    return replace(truth, drive=drive, provenance={**truth.provenance, 'seed': config.seed})
 
 
 def _initial_position(given: tuple[float, ...], model: RobotModel) -> Array:

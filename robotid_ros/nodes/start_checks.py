@@ -12,8 +12,8 @@
 Each reason is one line and has a name. A reason whose name is in the parameter ``start_anyway`` does not refuse.
 """
 
-import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,11 +29,10 @@ from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.nodes.messages import joint_state_values, newest, seconds
 from robotid_ros.nodes.runtime import BackgroundWorker
-from robotid_ros.nodes.surroundings import Surroundings
+from robotid_ros.nodes.surroundings import REFERENCE, Surroundings
 from robotid_ros.settings import Settings, setting
 
 _COMMAND = 'joint_trajectory'
-_REFERENCE = '~/reference'
 _RISKS = (
     'no_recorder',
     'no_effort',
@@ -96,8 +95,6 @@ class StartChecks:
         robot: RobotConfig | None = None,
     ) -> None:
         self._node, self._worker, self._surroundings, self._robot = node, worker, surroundings, robot
-        self._messages: list[tuple[float, JointState]] = []
-        self._enough = threading.Event()
 
     def require_design(self, model: RobotModel, config: ExcitationConfig, start: StartConfig) -> None:
         """Refuse, with a line per reason, limits and a workspace that a design could not keep the arm safe with."""
@@ -125,19 +122,13 @@ class StartChecks:
                 'action of its controller: end it'
             )
         self._surroundings.scaling_came.clear()
-        self._messages.clear()
-        self._enough.clear()
-        subscription = self._node.create_subscription(
-            JointState,
-            'joint_states',
-            self._on_joint_state,
-            newest(100),
-        )
+        messages: list[JointState] = []
+        subscription = self._node.create_subscription(JointState, 'joint_states', messages.append, newest(100))
         try:
-            await self._worker.run(self._look, start)
+            await self._worker.run(self._look, start, messages)
         finally:
             self._node.destroy_subscription(subscription)
-        reasons |= self._recording_reasons(model, start)
+        reasons |= self._recording_reasons(model, start, messages)
         topic = self._surroundings.scaling_topic
         if topic and not self._surroundings.scaling_came.is_set():
             reasons['silent_speed_scaling'] = (
@@ -148,37 +139,33 @@ class StartChecks:
 
     # -- what comes in ------------------------------------------------------------------------------
 
-    def _on_joint_state(self, message: JointState) -> None:
-        self._messages.append((time.monotonic(), message))
-        if len(self._messages) >= _MESSAGES:
-            self._enough.set()
-
-    def _look(self, start: StartConfig) -> None:
+    def _look(self, start: StartConfig, messages: list[JointState]) -> None:
         """Wait, off the executor's thread, until there is enough to judge."""
         begun = time.monotonic()
-        while not self._messages and time.monotonic() < begun + _PATIENCE:
+        while not messages and time.monotonic() < begun + _PATIENCE:
             time.sleep(0.01)
-        self._enough.wait(_LONGEST)
+        came = time.monotonic()
+        while len(messages) < _MESSAGES and time.monotonic() < came + _LONGEST:
+            time.sleep(0.01)
         if self._surroundings.scaling_topic and 'silent_speed_scaling' not in start.start_anyway:
             self._surroundings.scaling_came.wait(max(0.0, begun + _PATIENCE - time.monotonic()))
         if 'no_recorder' not in start.start_anyway:
-            while not self._records() and time.monotonic() < begun + _PATIENCE:
+            while not self._surroundings.has_recorder() and time.monotonic() < begun + _PATIENCE:
                 time.sleep(0.05)
 
-    def _records(self) -> bool:
-        return self._node.count_subscribers(_REFERENCE) > 0 and not self._surroundings.recorder_died
-
-    def _recording_reasons(self, model: RobotModel, start: StartConfig) -> dict[str, str]:
+    def _recording_reasons(
+        self, model: RobotModel, start: StartConfig, messages: Sequence[JointState]
+    ) -> dict[str, str]:
         reasons: dict[str, str] = {}
         joints = model.joint_names
-        if not self._records():
+        if not self._surroundings.has_recorder():
             reasons['no_recorder'] = (
-                f'nobody records: no recorder takes {self._node.resolve_topic_name(_REFERENCE)}; start the recorder'
+                f'nobody records: no recorder takes {self._node.resolve_topic_name(REFERENCE)}; start the recorder'
             )
         elif refusal := self._surroundings.recorder_values().get('refusal'):
             reasons['no_recorder'] = f'the recorder cannot record: {refusal}'
         positions, efforts, stamps = [], [], []
-        for _, message in self._messages:
+        for message in messages:
             try:
                 position, _, effort = joint_state_values(message, joints)
             except DataError:

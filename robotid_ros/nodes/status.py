@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
@@ -43,6 +44,7 @@ class Status:
         self._diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', 10)
         self.level, self.text, self.state = DiagnosticStatus.OK, text, 'idle'
         self.work: Underway | None = None
+        self.identifications: int | None = None  # that have ended, where the node identifies
 
     @contextmanager
     def underway(self, name: str, error: type[RobotIdError]) -> Iterator['Underway']:
@@ -69,8 +71,12 @@ class Status:
 
     def publish(self) -> None:
         """Publish the status as it is."""
-        work = self.work
-        self.send(self.level, self.text, {**self._values(), **({} if work is None else work.values())})
+        values = dict(self._values())
+        if self.identifications is not None:
+            values['identifications'] = self.identifications
+        if (work := self.work) is not None:
+            values |= work.values()
+        self.send(self.level, self.text, values)
 
     def send(self, level: bytes, text: str, values: Mapping[str, object]) -> None:
         """Publish a status that is not kept."""
@@ -117,47 +123,41 @@ class Underway:
         return {'share': share, 'step': self._step, **remaining}
 
 
-class IdentifyService:
-    """Answers ``~/identify`` with the YAML that ``work`` makes, which stays on the latched ``~/result``.
+def serve_identify(
+    node: Node,
+    status: Status,
+    work: Callable[[Progress], Awaitable[tuple[str, str, bool]]],
+    error: type[RobotIdError],
+) -> None:
+    """Answer ``~/identify`` with the YAML that ``work`` makes, which stays on the latched ``~/result``.
 
     ``work`` waits for another thread, so that the node goes on recording; it returns the YAML, a line for the status,
-    and whether the result is good. ``~/cancel`` ends it, or what else the status says is under way.
+    and whether the result is good. ``~/cancel`` ends it, or what else the status says is under way. The status counts
+    the identifications that have ended.
     """
+    result = node.create_publisher(String, '~/result', LATCHED)
+    status.identifications, ended = 0, count(1)
 
-    def __init__(
-        self,
-        node: Node,
-        status: Status,
-        work: Callable[[Progress], Awaitable[tuple[str, str, bool]]],
-        error: type[RobotIdError],
-    ) -> None:
-        self._status, self._work, self._error = status, work, error
-        self._answered = 0
-        self._result = node.create_publisher(String, '~/result', LATCHED)
-        serve(node, identify=self._identify, cancel=self._cancel)
-
-    def values(self) -> Mapping[str, object]:
-        """Return what a status says: how many identifications have ended."""
-        return {'identifications': self._answered}
-
-    async def _identify(self) -> str:
-        if self._status.work is not None:
-            raise self._error(f'the {self._status.work.name} is under way; ~/cancel ends it')
+    async def identify() -> str:
+        if status.work is not None:
+            raise error(f'the {status.work.name} is under way; ~/cancel ends it')
         try:
-            with self._status.underway('identification', self._error) as underway:
-                self._status.set(DiagnosticStatus.OK, 'identifying')
-                text, said, good = await self._work(underway)
+            with status.underway('identification', error) as underway:
+                status.set(DiagnosticStatus.OK, 'identifying')
+                text, said, good = await work(underway)
         except Exception as cause:
-            self._answered += 1
-            self._status.set(DiagnosticStatus.WARN, str(cause))
+            status.identifications = next(ended)
+            status.set(DiagnosticStatus.WARN, str(cause))
             raise
-        publish(self._result, String(data=text))
-        self._answered += 1
-        self._status.set(DiagnosticStatus.OK if good else DiagnosticStatus.WARN, said)
+        publish(result, String(data=text))
+        status.identifications = next(ended)
+        status.set(DiagnosticStatus.OK if good else DiagnosticStatus.WARN, said)
         return text
 
-    async def _cancel(self) -> str:
-        if self._status.work is None:
+    async def cancel() -> str:
+        if status.work is None:
             return 'nothing is under way'
-        self._status.work.cancel()
-        return f'the {self._status.work.name} is being given up; the recordings stay'
+        status.work.cancel()
+        return f'the {status.work.name} is being given up; the recordings stay'
+
+    serve(node, identify=identify, cancel=cancel)

@@ -39,7 +39,7 @@ _SILENT = 5.0
 """How long a recorder that lives may say nothing [s]: it speaks every second, and a busy machine may hold it up."""
 _SETTLED = 2.0
 """How long a recorder may still speak of what was before [s]."""
-_REFERENCE = '~/reference'
+REFERENCE = '~/reference'
 _MANAGER, _ACTIVITY, _ACTIVE = 'controller_manager', 'Controllers Activity', 'active'
 """Of ros2_control: its node, what it calls the states of its controllers on /diagnostics, and the one that follows."""
 _FULL_SPEED = 100.0
@@ -104,23 +104,21 @@ def _others(node: Node, endpoints: list[TopicEndpointInfo], *, own: bool) -> dic
     return found
 
 
-class Claim:
-    """Says that this node is here, and ends it by an ExcitationError if another one of its name was here before."""
+def claim(node: Node) -> None:
+    """Say that a node is here, and end it by an ExcitationError if another one of its name was here before."""
+    mine = f'{time.time_ns():020d} {os.getpid()} {uuid4().hex}'
 
-    def __init__(self, node: Node) -> None:
-        self._mine = f'{time.time_ns():020d} {os.getpid()} {uuid4().hex}'
-        self._name = node.get_fully_qualified_name()
-        self._publisher = node.create_publisher(String, '~/claim', LATCHED)
-        node.create_subscription(String, '~/claim', self._heard, _EVERY_CLAIM)
-        publish(self._publisher, String(data=self._mine))
-
-    def _heard(self, message: String) -> None:
-        if message.data < self._mine:
+    def hear(message: String) -> None:
+        if message.data < mine:
             pid = message.data.split(' ')[1:2]
             raise ExcitationError(
-                f'another node {self._name} runs already (process {" ".join(pid)}): two of them would command one arm; '
-                'this one ends'
+                f'another node {node.get_fully_qualified_name()} runs already (process {" ".join(pid)}): two of them '
+                'would command one arm; this one ends'
             )
+
+    publisher = node.create_publisher(String, '~/claim', LATCHED)
+    node.create_subscription(String, '~/claim', hear, _EVERY_CLAIM)
+    publish(publisher, String(data=mine))
 
 
 class Surroundings:
@@ -210,6 +208,10 @@ class Surroundings:
             (f'{name} is {states[name]}' for name in mine if states.get(name, _ACTIVE) != _ACTIVE), ''
         )
 
+    def has_recorder(self) -> bool:
+        """Return whether a recorder takes the reference."""
+        return self._node.count_subscribers(REFERENCE) > 0 and not self.recorder_died
+
     def recorder_values(self) -> dict[str, str]:
         """Return the values of the recorder's last status; none before the first."""
         return {} if self._recorder is None else {item.key: item.value for item in self._recorder.values}
@@ -262,7 +264,7 @@ class Surroundings:
             self._report(problem)
 
     def _recorder_problem(self, now: float) -> str:
-        if self._recorded and not self._node.count_subscribers(_REFERENCE):
+        if self._recorded and not self._node.count_subscribers(REFERENCE):
             return 'nobody takes the reference any more: nothing is recorded'
         status = self._recorder
         if status is None or self._heard < self._begun - _SILENT:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -26,25 +26,23 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model.urdf_tree import parse_urdf
+from robotid_ros.nodes.loop_client import NODES
 from robotid_ros.nodes.messages import LATCHED, newest, seconds, trajectory_arrays
 from robotid_ros.nodes.runtime import run_node, steady_timer
 from robotid_ros.report.live import (
+    SAMPLES,
     JointFit,
     LiveServer,
+    MotionView,
     NodeStatus,
     StatusLevel,
-    progress_share,
+    page_message,
     render_watch,
-    status_details,
 )
 
-NODES = ('excitation', 'recorder', 'identification')
 SILENT_AFTER = 5.0  # seconds without a status
-_SAMPLES = 1500  # of a curve that a page which is opened late still gets
-_APART = 0.05  # s between two samples of the motion: 75 s are kept
 _CONVERGENCE = ('recordings', 'relative_error', 'condition_number', 'median_relative_std', 'change')
 _LEVELS: dict[bytes, StatusLevel] = {
     DiagnosticStatus.OK: 'ok',
@@ -52,62 +50,6 @@ _LEVELS: dict[bytes, StatusLevel] = {
     DiagnosticStatus.ERROR: 'error',
     DiagnosticStatus.STALE: 'error',
 }
-
-
-MotionSample: TypeAlias = tuple[float, list[float], list[float] | None, list[float] | None]
-"""Stamp [s], position, reference where there is one, effort where it is reported."""
-
-
-class Motion:
-    """What the arm does: positions, efforts, the reference beside them and the limits around them.
-
-    The joints are those of the reference; before one came, those of the joint states. ``samples`` are at least 0.05 s
-    apart.
-    """
-
-    def __init__(self) -> None:
-        self.joint_names: tuple[str, ...] = ()
-        self.limits: dict[str, tuple[float, float]] = {}
-        self.sliding: set[str] = set()  # joints that count in m
-        self.reference: tuple[float, Array, Array] | None = None  # its first instant, times and positions of a period
-        self.samples: deque[MotionSample] = deque(maxlen=_SAMPLES)
-        self.reports = False
-
-    def take(self, stamp: float, names: tuple[str, ...], position: Sequence[float], effort: Sequence[float]) -> bool:
-        """Take a joint state, unless the last one was taken just before or it lacks joints; return whether it was."""
-        if self.samples and 0.0 <= stamp - self.samples[-1][0] < _APART:
-            return False
-        self.joint_names = self.joint_names or names
-        wanted = self.joint_names
-        if len(position) != len(names) or not set(wanted) <= set(names):
-            return False
-        where = [names.index(name) for name in wanted]
-        q = [float(position[k]) for k in where]
-        tau = [float(effort[k]) for k in where] if len(effort) == len(names) else None
-        if tau is not None and not np.isfinite(tau).all():
-            tau = None
-        if not np.isfinite(q).all():
-            return False
-        self.reports = self.reports or tau is not None
-        if self.samples and (stamp < self.samples[-1][0] or len(self.samples[-1][1]) != len(q)):
-            self.samples.clear()
-        self.samples.append((stamp, q, self._expected(stamp), tau))
-        return True
-
-    def _expected(self, stamp: float) -> list[float] | None:
-        if self.reference is None or len(self.joint_names) != self.reference[2].shape[1]:
-            return None
-        begin, time, q = self.reference
-        if stamp < begin:
-            return None
-        now = (stamp - begin) % time[-1] if time[-1] > 0.0 else 0.0  # both ends of the period are there
-        return [float(np.interp(now, time, q[:, j])) for j in range(q.shape[1])]
-
-    def deviations(self) -> list[float]:
-        """Return how far each joint was from its reference in the last sample [rad or m]; nothing without one."""
-        if not self.samples or self.samples[-1][2] is None:
-            return []
-        return [abs(a - b) for a, b in zip(self.samples[-1][1], self.samples[-1][2], strict=True)]
 
 
 class Watcher(Node):
@@ -120,13 +62,13 @@ class Watcher(Node):
         self, interval: float, show: 'Callable[[Watcher], None]', *, motion: bool = False, **options: Any
     ) -> None:
         super().__init__('robotid_watch', **options)
-        self._last: dict[str, tuple[float, DiagnosticStatus]] = {}
+        self._last: dict[str, tuple[float, NodeStatus]] = {}  # when it came, and what it said
         self._predicted: dict[str, float] = {}
         self.fit: JointFit | None = None
         self.start: float | None = None
-        self.motion = Motion()
+        self.motion = MotionView()
         self.history: list[dict[str, float]] = []
-        self.samples: deque[tuple[float, list[float], list[float]]] = deque(maxlen=_SAMPLES)
+        self.samples: deque[tuple[float, list[float], list[float]]] = deque(maxlen=SAMPLES)
         for name in NODES:
             self.create_subscription(
                 DiagnosticStatus,
@@ -144,14 +86,15 @@ class Watcher(Node):
         steady_timer(self, interval, lambda: show(self))
 
     def _keep(self, name: str, message: DiagnosticStatus) -> None:
-        self._last[name] = (time.monotonic(), message)
+        values = {item.key: item.value for item in message.values}
+        status = NodeStatus(name=name, level=_LEVELS[message.level], message=message.message, values=values)
+        self._last[name] = (time.monotonic(), status)
         if name != 'identification':
             return
         found: dict[str, float] = {}
-        for item in message.values:
-            if item.key in _CONVERGENCE:
-                with suppress(ValueError):
-                    found[item.key] = float(item.value)
+        for key in _CONVERGENCE:
+            with suppress(KeyError, ValueError):
+                found[key] = float(values[key])
         found = {key: value for key, value in found.items() if np.isfinite(value)}
         # Before the first recording there is nothing that could converge.
         if found.get('recordings') and (not self.history or self.history[-1]['recordings'] != found['recordings']):
@@ -211,15 +154,11 @@ class Watcher(Node):
         now = time.monotonic()
         nodes = []
         for name in NODES:
-            heard, message = self._last.get(name, (-np.inf, DiagnosticStatus()))
-            if now - heard > SILENT_AFTER:
-                text = (
-                    'no status' if message.message == '' else f'silent for {now - heard:.0f} s; last: {message.message}'
-                )
-                nodes.append(NodeStatus(name=name, level='silent', message=text))
-                continue
-            values = {item.key: item.value for item in message.values}
-            nodes.append(NodeStatus(name=name, level=_LEVELS[message.level], message=message.message, values=values))
+            heard, status = self._last.get(name, (-np.inf, NodeStatus(name=name, level='silent', message='no status')))
+            if 0.0 < now - heard - SILENT_AFTER < np.inf:
+                text = f'silent for {now - heard:.0f} s; last: {status.message}' if status.message else 'no status'
+                status = NodeStatus(name=name, level='silent', message=text)
+            nodes.append(status)
         return nodes
 
     def stop(self) -> 'Future[str]':
@@ -239,35 +178,31 @@ class Watcher(Node):
         return answer
 
 
-class _Screen:
-    """The view as lines of a terminal."""
-
-    def __init__(self, width: int, *, terminal: bool) -> None:
-        self._width, self._terminal = width, terminal
-
-    def __call__(self, watcher: Watcher) -> None:
-        view = render_watch(watcher.nodes(), watcher.fit, width=self._width, colour=self._terminal)
-        sys.stdout.write(('\033[H\033[2J' if self._terminal else '') + view + '\n')
-        sys.stdout.flush()
-
-
 class _Page:
     """The view as a page, to which what is new is sent."""
 
     def __init__(self, address: str, port: int) -> None:
         self._watcher: Watcher | None = None
-        self._torque, self._moved = _New(), _New()
+        self._sent = {'torque': -np.inf, 'motion': -np.inf}  # the last stamp of each
         self._known = -1
         self._server = LiveServer(self._stop, self._everything, address=address, port=port)
         print(f'open {self._server.address} in a browser; Ctrl-C ends', flush=True)
 
     def __call__(self, watcher: Watcher) -> None:
         self._watcher = watcher
-        samples = self._torque.of(watcher.samples)
-        moved = self._moved.of(watcher.motion.samples)
+        samples, moved = self._new('torque', watcher.samples), self._new('motion', watcher.motion.samples)
         history = watcher.history if len(watcher.history) != self._known else None
         self._known = len(watcher.history)
-        self._server.publish(_message(watcher, samples, moved, history))
+        self._server.publish(self._message(watcher, samples, moved, history))
+
+    def _new(self, name: str, samples: deque[Any]) -> list[Any]:
+        """Return the samples that were not sent yet; each begins with its stamp."""
+        found, sent = list(samples), self._sent[name]
+        if not found:
+            return found
+        self._sent[name] = found[-1][0]
+        # Where the clock was set back, all of them are new.
+        return found if found[-1][0] < sent else [sample for sample in found if sample[0] > sent]
 
     def _stop(self) -> 'Future[str]':
         if self._watcher is not None:
@@ -280,76 +215,18 @@ class _Page:
         watcher = self._watcher
         if watcher is None:
             return None
-        return _message(watcher, list(watcher.samples), list(watcher.motion.samples), watcher.history)
+        return self._message(watcher, list(watcher.samples), list(watcher.motion.samples), watcher.history)
+
+    @staticmethod
+    def _message(
+        watcher: Watcher, samples: list[Any], moved: list[Any], history: list[dict[str, float]] | None
+    ) -> dict[str, Any]:
+        nodes, start = watcher.nodes(), watcher.start or 0.0
+        shown = page_message(nodes, watcher.fit, watcher.motion, samples, moved, start)
+        return {**shown, 'stoppable': watcher.stoppable, 'history': history}
 
     def close(self) -> None:
         self._server.close()
-
-
-class _New:
-    """What of the samples has not been sent yet; each begins with its stamp."""
-
-    def __init__(self) -> None:
-        self._sent = -np.inf
-
-    def of(self, samples: 'Sequence[tuple[float, ...]] | deque[Any]') -> list[Any]:
-        found = list(samples)
-        if not found:
-            return found
-        # Where the clock was set back, all of them are new.
-        new = found if found[-1][0] < self._sent else [sample for sample in found if sample[0] > self._sent]
-        self._sent = found[-1][0]
-        return new
-
-
-def _message(
-    watcher: Watcher,
-    samples: list[tuple[float, list[float], list[float]]],
-    moved: list[MotionSample],
-    history: list[dict[str, float]] | None,
-) -> dict[str, Any]:
-    start = watcher.start or 0.0
-    nodes, fit = watcher.nodes(), watcher.fit
-    explained = [
-        'has not moved yet' if torque == 0.0 else f'{100.0 * max(0.0, 1.0 - error / torque):.0f} % explained'
-        for torque, error in (() if fit is None else zip(fit.torque_rms, fit.error_rms, strict=True))
-    ]
-    return {
-        'nodes': [
-            {'name': n.name, 'level': n.level, 'message': n.message, 'details': status_details(n)} for n in nodes
-        ],
-        'stoppable': watcher.stoppable,
-        'progress': progress_share(nodes[0].values),
-        'joints': [] if fit is None else list(fit.joint_names),
-        'notes': explained,
-        'fitted': fit is not None,
-        'motion': _motion_message(watcher.motion, moved, start),
-        'samples': {
-            't': [round(sample[0] - start, 3) for sample in samples],
-            'measured': [sample[1] for sample in samples],
-            'predicted': [sample[2] for sample in samples],
-        },
-        'history': history,
-    }
-
-
-def _motion_message(motion: Motion, samples: list[MotionSample], start: float) -> dict[str, Any]:
-    names = motion.joint_names
-    samples = [sample for sample in samples if len(sample[1]) == len(names)]
-    limits = [motion.limits.get(name, (-np.inf, np.inf)) for name in names]
-    deviations = motion.deviations()
-    units = ['m' if name in motion.sliding else 'rad' for name in names]
-    return {
-        'joints': list(names),
-        'limits': [[end if np.isfinite(end) else None for end in ends] for ends in limits],
-        'units': units,
-        'notes': [f'off its reference by {each:.2g} {unit}' for each, unit in zip(deviations, units, strict=False)],
-        'reports': motion.reports,
-        't': [round(sample[0] - start, 3) for sample in samples],
-        'position': [sample[1] for sample in samples],
-        'reference': [sample[2] for sample in samples],
-        'effort': [sample[3] for sample in samples],
-    }
 
 
 def watch(*, interval: float, width: int, terminal: bool, namespace: str, web: tuple[str, int] | None = None) -> int:
@@ -359,10 +236,16 @@ def watch(*, interval: float, width: int, terminal: bool, namespace: str, web: t
     cleared and coloured if it is one. A RobotIdError says why the page cannot be served.
     """
     arguments: Sequence[str] = ['--ros-args', '-r', f'__ns:=/{namespace.strip("/")}'] if namespace.strip('/') else []
-    if web is None:
-        return run_node(lambda: Watcher(interval, _Screen(width, terminal=terminal)), arguments)
-    page = _Page(*web)
-    try:
-        return run_node(lambda: Watcher(interval, page, motion=True), arguments)
-    finally:
-        page.close()
+    if web is not None:
+        page = _Page(*web)
+        try:
+            return run_node(lambda: Watcher(interval, page, motion=True), arguments)
+        finally:
+            page.close()
+
+    def show(watcher: Watcher) -> None:
+        view = render_watch(watcher.nodes(), watcher.fit, width=width, colour=terminal)
+        sys.stdout.write(('\033[H\033[2J' if terminal else '') + view + '\n')
+        sys.stdout.flush()
+
+    return run_node(lambda: Watcher(interval, show), arguments)

@@ -21,6 +21,7 @@ import re
 import secrets
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -48,6 +49,10 @@ _SIGNS: dict[StatusLevel, tuple[str, str]] = {
 _BAR = 24
 _STANDSTILL = 0.02
 """Joint speed below which the friction is not known [rad/s or m/s]."""
+SAMPLES = 1500
+"""Of a curve that a page which is opened late still gets."""
+_APART = 0.05
+"""Between two samples of the motion [s]: 75 s are kept."""
 _WAITING = 200  # messages kept for a browser that does not take them; after that it gets the whole state again
 _ANSWER = 10.0  # s that the page waits for the answer to a stop
 _LOOPBACK = ('127.0.0.1', '[::1]', 'localhost')
@@ -137,6 +142,115 @@ class JointFit:
         """What the model leaves of it, shape (n,) [N m]."""
         return np.asarray(np.sqrt(self._power[1]))
 
+    @property
+    def explained(self) -> list[float | None]:
+        """Part of each joint's torque that the model explains, 0 to 1; None where the joint has not moved yet."""
+        both = zip(self.torque_rms.tolist(), self.error_rms.tolist(), strict=True)
+        return [None if torque == 0.0 else max(0.0, 1.0 - error / torque) for torque, error in both]
+
+
+MotionSample: TypeAlias = tuple[float, list[float], list[float] | None, list[float] | None]
+"""Stamp [s], position, reference where there is one, effort where it is reported."""
+
+
+class MotionView:
+    """What the arm does: positions, efforts, the reference beside them and the limits around them.
+
+    The joints are those of the reference; before one came, those of the joint states. ``samples`` are at least 0.05 s
+    apart.
+    """
+
+    def __init__(self) -> None:
+        self.joint_names: tuple[str, ...] = ()
+        self.limits: dict[str, tuple[float, float]] = {}
+        self.sliding: set[str] = set()  # joints that count in m
+        self.reference: tuple[float, Array, Array] | None = None  # its first instant, times and positions of a period
+        self.samples: deque[MotionSample] = deque(maxlen=SAMPLES)
+        self.reports = False
+
+    def take(self, stamp: float, names: tuple[str, ...], position: Sequence[float], effort: Sequence[float]) -> bool:
+        """Take a joint state, unless the last one was taken just before or it lacks joints; return whether it was."""
+        if self.samples and 0.0 <= stamp - self.samples[-1][0] < _APART:
+            return False
+        self.joint_names = self.joint_names or names
+        wanted = self.joint_names
+        if len(position) != len(names) or not set(wanted) <= set(names):
+            return False
+        where = [names.index(name) for name in wanted]
+        q = [float(position[k]) for k in where]
+        tau = [float(effort[k]) for k in where] if len(effort) == len(names) else None
+        if tau is not None and not np.isfinite(tau).all():
+            tau = None
+        if not np.isfinite(q).all():
+            return False
+        self.reports = self.reports or tau is not None
+        if self.samples and (stamp < self.samples[-1][0] or len(self.samples[-1][1]) != len(q)):
+            self.samples.clear()
+        self.samples.append((stamp, q, self._expected(stamp), tau))
+        return True
+
+    def _expected(self, stamp: float) -> list[float] | None:
+        if self.reference is None or len(self.joint_names) != self.reference[2].shape[1]:
+            return None
+        begin, time, q = self.reference
+        if stamp < begin:
+            return None
+        now = (stamp - begin) % time[-1] if time[-1] > 0.0 else 0.0  # both ends of the period are there
+        return [float(np.interp(now, time, q[:, j])) for j in range(q.shape[1])]
+
+    def message(self, samples: list[MotionSample], start: float) -> dict[str, Any]:
+        """Return some of the samples and what they are of, as the page takes it; times count from the start [s]."""
+        names = self.joint_names
+        samples = [sample for sample in samples if len(sample[1]) == len(names)]
+        limits = [self.limits.get(name, (-np.inf, np.inf)) for name in names]
+        _, position, expected, _ = self.samples[-1] if self.samples else (0.0, [], None, None)
+        units = ['m' if name in self.sliding else 'rad' for name in names]
+        return {
+            'joints': list(names),
+            'limits': [[end if np.isfinite(end) else None for end in ends] for ends in limits],
+            'units': units,
+            'notes': [
+                f'off its reference by {abs(a - b):.2g} {unit}'
+                for a, b, unit in zip(position, expected or [], units, strict=False)
+            ],
+            'reports': self.reports,
+            't': [round(sample[0] - start, 3) for sample in samples],
+            'position': [sample[1] for sample in samples],
+            'reference': [sample[2] for sample in samples],
+            'effort': [sample[3] for sample in samples],
+        }
+
+
+def page_message(
+    nodes: Sequence[NodeStatus],
+    fit: JointFit | None,
+    motion: MotionView,
+    torque: Sequence[tuple[float, list[float], list[float]]],
+    moved: list[MotionSample],
+    start: float,
+) -> dict[str, Any]:
+    """Return what the page draws: the nodes, the first of which tells the progress, the fit and the motion.
+
+    ``torque`` and ``moved`` are samples of measured and predicted torque, and of the motion; times count from the start
+    [s].
+    """
+    shares = [] if fit is None else fit.explained
+    return {
+        'nodes': [
+            {'name': n.name, 'level': n.level, 'message': n.message, 'details': status_details(n)} for n in nodes
+        ],
+        'progress': progress_share(nodes[0].values),
+        'joints': [] if fit is None else list(fit.joint_names),
+        'notes': ['has not moved yet' if share is None else f'{100.0 * share:.0f} % explained' for share in shares],
+        'fitted': fit is not None,
+        'motion': motion.message(moved, start),
+        'samples': {
+            't': [round(sample[0] - start, 3) for sample in torque],
+            'measured': [sample[1] for sample in torque],
+            'predicted': [sample[2] for sample in torque],
+        },
+    }
+
 
 def render_watch(
     nodes: Sequence[NodeStatus], fit: JointFit | None = None, *, width: int = 80, colour: bool = False
@@ -203,12 +317,11 @@ def progress_share(values: Mapping[str, str]) -> float | None:
 def _fit_lines(fit: JointFit) -> list[str]:
     longest = max(len(name) for name in fit.joint_names)
     lines = [f'{"joint":<{longest}}  {"torque":>8}  {"left":>8}  explained']
-    for name, torque, error in zip(fit.joint_names, fit.torque_rms, fit.error_rms, strict=True):
-        if torque == 0.0:
+    for name, torque, error, share in zip(fit.joint_names, fit.torque_rms, fit.error_rms, fit.explained, strict=True):
+        if share is None:
             lines.append(f'{name:<{longest}}  {"has not moved yet":>18}')
-            continue
-        share = max(0.0, 1.0 - float(error) / float(torque))
-        lines.append(f'{name:<{longest}}  {torque:8.3g}  {error:8.3g}  {_bar(share)} {100.0 * share:3.0f} %')
+        else:
+            lines.append(f'{name:<{longest}}  {torque:8.3g}  {error:8.3g}  {_bar(share)} {100.0 * share:3.0f} %')
     return lines
 
 

@@ -33,13 +33,13 @@ _TYPICAL_VISCOUS_SHARE = 0.06
 
 # What a law adds to Coulomb and viscous friction, as parts of the Coulomb friction and as speeds: enough to stand out
 # of the noise, at speeds that a friction sweep goes through.
-_SHARES = {'static': {'breakaway': 0.35}, 'stribeck': {'breakaway': 0.35}, 'daemi_heimann': {'arctan_gain': -0.25}}
-_SPEEDS = {
-    'static': {'breakaway_speed': 0.01},
-    'stribeck': {'stribeck_velocity': 0.1},
-    'daemi_heimann': {'arctan_rate': 8.0},
+_ADDED: dict[str, tuple[dict[str, float], dict[str, float]]] = {
+    'coulomb_viscous': ({}, {}),
+    'static': ({'breakaway': 0.35}, {'breakaway_speed': 0.01}),
+    'stribeck': ({'breakaway': 0.35}, {'stribeck_velocity': 0.1}),
+    'daemi_heimann': ({'arctan_gain': -0.25}, {'arctan_rate': 8.0}),
 }
-LAWS = ('coulomb_viscous', *_SHARES)
+LAWS = tuple(_ADDED)
 
 
 def _unset() -> Array:
@@ -144,18 +144,6 @@ class JointFriction:
         dq = np.asarray(dq, dtype=float)
         return np.asarray(self.dry_level(dq) * np.sign(dq) + self.smooth_torque(dq) + self.offset)
 
-    def as_mapping(self, joint_names: tuple[str, ...]) -> dict[str, dict[str, float]]:
-        """Return the parameters per joint, in plain numbers."""
-        return {
-            joint: {name: float(getattr(self, name)[k]) for name in self.names()} for k, joint in enumerate(joint_names)
-        }
-
-    @classmethod
-    def from_mapping(cls, values: dict[str, dict[str, Any]], joint_names: tuple[str, ...]) -> 'JointFriction':
-        """Return the friction that :meth:`as_mapping` wrote; a part that no joint names has its default."""
-        named = [name for name in cls.names() if any(name in values[joint] for joint in joint_names)]
-        return cls(**{name: np.array([values[joint][name] for joint in joint_names]) for name in named})
-
 
 def prior_friction(model: RobotModel, law: str = 'coulomb_viscous') -> JointFriction:
     """Return the friction a URDF states, or a typical one where it states none.
@@ -173,11 +161,12 @@ def prior_friction(model: RobotModel, law: str = 'coulomb_viscous') -> JointFric
     silent = (model.friction == 0.0) & (model.damping == 0.0)
     effort = np.where(np.isfinite(model.limits.effort), model.limits.effort, 0.0)
     coulomb = np.where(silent, _TYPICAL_COULOMB_SHARE * effort, model.friction)
+    shares, speeds = _ADDED[law]
     return JointFriction(
         coulomb=coulomb,
         viscous=np.where(silent, _TYPICAL_VISCOUS_SHARE * effort / model.limits.velocity, model.damping),
-        **{name: share * coulomb for name, share in _SHARES.get(law, {}).items()},
-        **{name: np.full(model.n, speed) for name, speed in _SPEEDS.get(law, {}).items()},
+        **{name: share * coulomb for name, share in shares.items()},
+        **{name: np.full(model.n, speed) for name, speed in speeds.items()},
     )
 
 
@@ -408,26 +397,27 @@ def perturb(
         # A mass factor of (1 + s w) is a factor of its root on the homogeneous coordinate.
         return pseudo_inertia_parameters((1.0 + scale * weight) * matrix @ source @ matrix.T)
 
+    # The order of what is drawn decides which arm belongs to a seed.
     inertial = np.stack([deformed(pi) for pi in model.inertial])
     dry = vary(np.ones(n), friction_scale)
+    rotor_inertia = vary(model.rotor_inertia, friction_scale)
+    viscous = vary(start.friction.viscous, friction_scale)
+    placements = model.placements.copy()
+    placements[:, :3, 3] *= 1.0 + geometry_error * rng.uniform(-1.0, 1.0, (n, 1))
     coulomb = start.friction.coulomb * dry
-    drawn = ArmTruth(
-        model=model.with_inertial(inertial, rotor_inertia=vary(model.rotor_inertia, friction_scale)),
-        drive=start.drive,
+    return replace(
+        start,
+        model=model.with_inertial(inertial, rotor_inertia=rotor_inertia, placements=placements),
         friction=replace(
             start.friction,
             coulomb=coulomb,
             # in proportion, so that friction that falls with speed still dissipates
             arctan_gain=start.friction.arctan_gain * dry,
-            viscous=vary(start.friction.viscous, friction_scale),
+            viscous=viscous,
             breakaway=breakaway_ratio * coulomb if breakaway_ratio > 0.0 else start.friction.breakaway * dry,
         ),
-        torque_constant=start.torque_constant,
         provenance={'inertial_scale': float(scale), 'friction_scale': float(friction_scale)},
     )
-    placements = model.placements.copy()
-    placements[:, :3, 3] *= 1.0 + geometry_error * rng.uniform(-1.0, 1.0, (n, 1))
-    return replace(drawn, model=replace(drawn.model, placements=placements))
 
 
 def write_truth(path: str | Path, truth: ArmTruth) -> None:
@@ -452,7 +442,10 @@ def write_truth(path: str | Path, truth: ArmTruth) -> None:
             for link, pi in zip(model.link_names, model.inertial, strict=True)
         },
         'rotor_inertia': per_joint(model.rotor_inertia),
-        'friction': truth.friction.as_mapping(model.joint_names),
+        'friction': {
+            joint: {name: float(getattr(truth.friction, name)[k]) for name in JointFriction.names()}
+            for k, joint in enumerate(model.joint_names)
+        },
         'gear_ratio': per_joint(model.gear_ratio),
         'torque_constant': per_joint(truth.torque_constant),
         'placements': model.placements.tolist(),
@@ -482,7 +475,9 @@ def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
         def per_joint(key: str) -> Array:
             return np.array([document[key][joint] for joint in model.joint_names])
 
-        links = document['standard_parameters']
+        links, friction = document['standard_parameters'], document['friction']
+        # A part of the friction that no joint names has its default.
+        named = [name for name in JointFriction.names() if any(name in friction[joint] for joint in model.joint_names)]
         return ArmTruth(
             model=model.with_inertial(
                 np.array([[links[link][name] for name in INERTIAL_NAMES] for link in model.link_names]),
@@ -492,7 +487,9 @@ def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
                 placements=np.array(document['placements'], dtype=float),
             ),
             drive=Drive(**document['drive']),
-            friction=JointFriction.from_mapping(document['friction'], model.joint_names),
+            friction=JointFriction(
+                **{name: np.array([friction[joint][name] for joint in model.joint_names]) for name in named}
+            ),
             torque_constant=per_joint('torque_constant'),
             provenance=document.get('provenance', {}),
         )

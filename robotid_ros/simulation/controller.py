@@ -15,9 +15,8 @@ controller refuses a little more, because a real drive would; :meth:`TrajectoryF
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,7 +55,34 @@ class Spline:
         self.end = float(points.time[-1])
         self._knots = points.time
         self._last = points.position[-1]
-        self._coefficients = _coefficients(points)
+        T = np.diff(points.time)[:, None]  # of the segments; c_0 ... c_5 of each have the shape (6, K - 1, n)
+        p0, p1 = points.position[:-1], points.position[1:]
+        v0, v1 = points.velocity[:-1], points.velocity[1:]
+        a0, a1 = points.acceleration[:-1], points.acceleration[1:]
+        c = np.zeros((6, *p0.shape))
+        c[0] = p0
+        c[1] = (p1 - p0) / T
+        cubic = ~np.isnan(v0 + v1).any(axis=1)
+        quintic = cubic & ~np.isnan(a0 + a1).any(axis=1)
+
+        k = cubic & ~quintic
+        gap = p1[k] - p0[k]
+        c[1, k] = v0[k]
+        c[2, k] = (3.0 * gap / T[k] - 2.0 * v0[k] - v1[k]) / T[k]
+        c[3, k] = (-2.0 * gap / T[k] + v0[k] + v1[k]) / T[k] ** 2
+
+        # What the first three coefficients leave of position, velocity and acceleration at the end.
+        k = quintic
+        t = T[k]
+        c[1, k] = v0[k]
+        c[2, k] = 0.5 * a0[k]
+        gap = p1[k] - p0[k] - v0[k] * t - 0.5 * a0[k] * t**2
+        rate = (v1[k] - v0[k] - a0[k] * t) * t
+        bend = (a1[k] - a0[k]) * t**2
+        c[3, k] = (10.0 * gap - 4.0 * rate + 0.5 * bend) / t**3
+        c[4, k] = (-15.0 * gap + 7.0 * rate - bend) / t**4
+        c[5, k] = (6.0 * gap - 3.0 * rate + 0.5 * bend) / t**5
+        self._coefficients = c
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
         """Return positions, velocities and accelerations, (N, n) each, at times (N,) not before the first point [s]."""
@@ -72,38 +98,6 @@ class Spline:
             dq[moving] = c1 + s * (2.0 * c2 + s * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5)))
             ddq[moving] = 2.0 * c2 + s * (6.0 * c3 + s * (12.0 * c4 + s * 20.0 * c5))
         return q, dq, ddq
-
-
-def _coefficients(points: TrajectoryPoints) -> Array:
-    """Return c_0 ... c_5 of every segment, shape (6, K - 1, n)."""
-    T = np.diff(points.time)[:, None]
-    p0, p1 = points.position[:-1], points.position[1:]
-    v0, v1 = points.velocity[:-1], points.velocity[1:]
-    a0, a1 = points.acceleration[:-1], points.acceleration[1:]
-    c = np.zeros((6, *p0.shape))
-    c[0] = p0
-    c[1] = (p1 - p0) / T
-    cubic = ~np.isnan(v0 + v1).any(axis=1)
-    quintic = cubic & ~np.isnan(a0 + a1).any(axis=1)
-
-    k = cubic & ~quintic
-    gap = p1[k] - p0[k]
-    c[1, k] = v0[k]
-    c[2, k] = (3.0 * gap / T[k] - 2.0 * v0[k] - v1[k]) / T[k]
-    c[3, k] = (-2.0 * gap / T[k] + v0[k] + v1[k]) / T[k] ** 2
-
-    # What the first three coefficients leave of position, velocity and acceleration at the end.
-    k = quintic
-    t = T[k]
-    c[1, k] = v0[k]
-    c[2, k] = 0.5 * a0[k]
-    gap = p1[k] - p0[k] - v0[k] * t - 0.5 * a0[k] * t**2
-    rate = (v1[k] - v0[k] - a0[k] * t) * t
-    bend = (a1[k] - a0[k]) * t**2
-    c[3, k] = (10.0 * gap - 4.0 * rate + 0.5 * bend) / t**3
-    c[4, k] = (-15.0 * gap + 7.0 * rate - bend) / t**4
-    c[5, k] = (6.0 * gap - 3.0 * rate + 0.5 * bend) / t**5
-    return c
 
 
 class CommandPoint(NamedTuple):
@@ -314,86 +308,68 @@ class GoalVerdict(NamedTuple):
     text: str
 
 
-class ToleranceRequest(Protocol):
-    """``control_msgs/msg/JointTolerance``, of one joint in a goal: 0 keeps the controller's own, -1 removes it."""
-
-    name: str
-    position: float
-    velocity: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GoalTolerances:
-    """What a goal allows, arrays of shape (n,); 0 is no limit."""
+    """What a goal allows on its way and at its end: a controller's own tolerances, or those that the goal asks for.
 
-    path_position: Array  # on the way [rad or m, rad/s or m/s]
-    path_velocity: Array
-    goal_position: Array  # at the end
-    goal_velocity: Array
-    time: float = 0.0  # how long after the end the joints may take to get there [s]
+    The controller's own are none on the way, and rest at the end.
 
-    @classmethod
-    def usual(cls, n: int) -> 'GoalTolerances':
-        """Return a controller's defaults: at rest at the end."""
-        none = np.zeros(n)
-        return cls(
-            path_position=none, path_velocity=none, goal_position=none, goal_velocity=np.full(n, _STOPPED_VELOCITY)
-        )
+    Parameters
+    ----------
+    joint_names : sequence of str
+    path, goal : sequence of ``control_msgs/msg/JointTolerance``
+        On the way and at the end [rad or m, rad/s or m/s]; 0 keeps the controller's own, -1 removes it.
+    time : float
+        How long after the end the joints may take to get there [s].
 
-    def requested(
-        self,
-        joint_names: Sequence[str],
-        path: Sequence[ToleranceRequest],
-        goal: Sequence[ToleranceRequest],
-        time: float,
-    ) -> 'GoalTolerances':
-        """Return these tolerances with those of a goal in their place.
+    Raises
+    ------
+    DataError
+        If a joint is unknown, or a tolerance is negative and not -1; the controller then takes its own.
+    """
 
-        Raises a DataError if a joint is unknown or a tolerance negative and not -1; the controller then takes its own.
-        """
-        columns = {
-            name: getattr(self, name).copy()
-            for name in ('path_position', 'path_velocity', 'goal_position', 'goal_velocity')
-        }
-        for kind, requests in (('path', path), ('goal', goal)):
+    def __init__(
+        self, joint_names: Sequence[str], path: Sequence[Any] = (), goal: Sequence[Any] = (), time: float = 0.0
+    ) -> None:
+        self._joint_names, n = tuple(joint_names), len(joint_names)
+        self._path = {'position': np.zeros(n), 'velocity': np.zeros(n)}  # 0 is no limit
+        self._goal = {'position': np.zeros(n), 'velocity': np.full(n, _STOPPED_VELOCITY)}
+        for kind, requests, columns in (('path', path, self._path), ('goal', goal, self._goal)):
             for request in requests:
                 if request.name not in joint_names:
                     message = f"{kind}_tolerance: joint '{request.name}' is not one of {', '.join(joint_names)}"
-                    raise DataError(message, name=request.name, expected=tuple(joint_names))
-                k = list(joint_names).index(request.name)
-                for part in ('position', 'velocity'):
-                    column = columns[f'{kind}_{part}']
+                    raise DataError(message, name=request.name, expected=self._joint_names)
+                k = self._joint_names.index(request.name)
+                for part, column in columns.items():
                     what = f"{part} of joint '{request.name}' in {kind}_tolerance"
                     column[k] = _resolved(column[k], getattr(request, part), what)
-        return replace(self, **columns, time=_resolved(self.time, time, 'goal_time_tolerance'))
+        self._time = _resolved(0.0, time, 'goal_time_tolerance')
 
-    def judge(
-        self, joint_names: Sequence[str], late: float, position_error: Array, velocity_error: Array
-    ) -> GoalVerdict | None:
+    def judge(self, late: float, position_error: Array, velocity_error: Array) -> GoalVerdict | None:
         """Return how a goal ends at a control step, ``late`` seconds after its last point, or None where it goes on.
 
         Errors are those of position and velocity, desired less measured, shape (n,) [rad, rad/s; or m].
         """
 
-        def excess(error: Array, allowed: Array, what: str) -> str:
-            beyond = np.flatnonzero((allowed > 0.0) & (np.abs(error) > allowed))
-            if len(beyond) == 0:
-                return ''
-            k = int(beyond[0])
-            return f"joint '{joint_names[k]}' is {abs(error[k]):.4g} {what} (allowed: {allowed[k]:g})"
+        def excess(allowed: dict[str, Array], away: str) -> str:
+            for part, error, what in (
+                ('position', position_error, f'away from the {away}'),
+                ('velocity', velocity_error, 'off its velocity'),
+            ):
+                most = allowed[part]
+                beyond = np.flatnonzero((most > 0.0) & (np.abs(error) > most))
+                if len(beyond) > 0:
+                    k = int(beyond[0])
+                    return f"joint '{self._joint_names[k]}' is {abs(error[k]):.4g} {what} (allowed: {most[k]:g})"
+            return ''
 
         if late < 0.0:
-            problem = excess(position_error, self.path_position, 'away from the trajectory') or excess(
-                velocity_error, self.path_velocity, 'off its velocity'
-            )
+            problem = excess(self._path, 'trajectory')
             return GoalVerdict(GoalEnd.PATH_TOLERANCE_VIOLATED, problem) if problem else None
-        problem = excess(position_error, self.goal_position, 'away from the end') or excess(
-            velocity_error, self.goal_velocity, 'off its velocity'
-        )
+        problem = excess(self._goal, 'end')
         if not problem:
             return GoalVerdict(GoalEnd.SUCCESSFUL, 'Goal successfully reached!')
-        if 0.0 < self.time < late:
-            text = f'{problem}, {late:.3f} s after the end (allowed: {self.time:g} s)'
+        if 0.0 < self._time < late:
+            text = f'{problem}, {late:.3f} s after the end (allowed: {self._time:g} s)'
             return GoalVerdict(GoalEnd.GOAL_TOLERANCE_VIOLATED, text)
         return None
 
@@ -502,17 +478,12 @@ class SimulatedController:
         if self.path_tolerance > 0.0 and not self._holding and (np.abs(q[0] - measured) > self.path_tolerance).any():
             self.hold(measured, float(times[0]))
             q, dq, ddq = self.follower.sample(times)
-        if self._limits is not None:
-            q, dq, ddq = self._clamped(times, before, q, dq, ddq)
+        if self._limits is not None:  # no step between two instants is beyond what they allow
+            last, clamped = self._commanded, q.copy()
+            for k, step in enumerate(np.diff(times, prepend=before)):
+                last = clamped[k] = np.clip(q[k], last - self._limits * step, last + self._limits * step)
+            changed = np.abs(clamped - q) > 1e-12
+            dq = np.where(changed, np.clip(dq, -self._limits, self._limits), dq)
+            q, ddq = clamped, np.where(changed, 0.0, ddq)
         self._commanded = q[-1].copy()
         return q, dq, ddq
-
-    def _clamped(self, times: Array, before: float, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Array]:
-        """Return the reference with no step between two instants beyond what the velocity limits allow."""
-        assert self._limits is not None
-        last, clamped = self._commanded, q.copy()
-        for k, step in enumerate(np.diff(times, prepend=before)):
-            clamped[k] = np.clip(q[k], last - self._limits * step, last + self._limits * step)
-            last = clamped[k]
-        changed = np.abs(clamped - q) > 1e-12
-        return clamped, np.where(changed, np.clip(dq, -self._limits, self._limits), dq), np.where(changed, 0.0, ddq)

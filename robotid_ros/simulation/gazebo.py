@@ -60,8 +60,44 @@ def gazebo_description(
     start = start_position(model)
     if initial_position is not None:
         start = frozen_array(initial_position, 'initial_position', (model.n,), ModelError)
+    children = {joint.find('child').get('link') for joint in tree.findall('joint')}  # type: ignore[union-attr]
+    root = next(link.get('name', '') for link in tree.findall('link') if link.get('name') not in children)
+    fixed = f"""
+  <link name="world"/>
+  <joint name="world_to_{escape(root)}" type="fixed">
+    <parent link="world"/>
+    <child link={quoted(root)}/>
+  </joint>
+"""
+    joints = ''.join(
+        f"""
+    <joint name={quoted(name)}>
+      <command_interface name="position"/>
+      <command_interface name="velocity"/>
+      <state_interface name="position"><param name="initial_value">{float(value)!r}</param></state_interface>
+      <state_interface name="velocity"/>
+      <state_interface name="effort"/>
+    </joint>"""
+        for name, value in zip(model.joint_names, start, strict=True)
+    )
+    control = f"""
+  <ros2_control name={quoted(model.name)} type="system">
+    <hardware>
+      <plugin>gz_ros2_control/GazeboSimSystem</plugin>
+    </hardware>{joints}
+  </ros2_control>
+"""
+    place = namespace.strip('/')
+    place = f'\n      <ros><namespace>/{escape(place)}</namespace></ros>' if place else ''
+    plugin = f"""
+  <gazebo>
+    <plugin filename="gz_ros2_control-system" name="gz_ros2_control::GazeboSimROS2ControlPlugin">
+      <parameters>{escape(controllers)}</parameters>{place}
+    </plugin>
+  </gazebo>
+"""
     body, closing, rest = description.rpartition('</robot>')
-    return body + _world(tree) + _control(model, start) + _plugin(controllers, namespace) + closing + rest
+    return body + ('' if root == 'world' else fixed) + control + plugin + closing + rest
 
 
 def gazebo_controllers(template: str, joints: Sequence[str], rate: float) -> str:
@@ -121,50 +157,3 @@ def world_physics(path: str | Path) -> tuple[tuple[float, float, float], float]:
     if len(gravity) != 3 or not step > 0.0:
         raise ModelError(f"world file '{path}': expected three numbers of gravity and a positive step")
     return (gravity[0], gravity[1], gravity[2]), 1.0 / step
-
-
-def _world(tree: ElementTree.Element) -> str:
-    """Return the joint that fixes the root to the world, unless the root is the world."""
-    children = {joint.find('child').get('link') for joint in tree.findall('joint')}  # type: ignore[union-attr]
-    root = next(link.get('name', '') for link in tree.findall('link') if link.get('name') not in children)
-    if root == 'world':
-        return ''
-    return f"""
-  <link name="world"/>
-  <joint name="world_to_{escape(root)}" type="fixed">
-    <parent link="world"/>
-    <child link={quoted(root)}/>
-  </joint>
-"""
-
-
-def _control(model: RobotModel, start: Array) -> str:
-    joints = ''.join(
-        f"""
-    <joint name={quoted(name)}>
-      <command_interface name="position"/>
-      <command_interface name="velocity"/>
-      <state_interface name="position"><param name="initial_value">{float(value)!r}</param></state_interface>
-      <state_interface name="velocity"/>
-      <state_interface name="effort"/>
-    </joint>"""
-        for name, value in zip(model.joint_names, start, strict=True)
-    )
-    return f"""
-  <ros2_control name={quoted(model.name)} type="system">
-    <hardware>
-      <plugin>gz_ros2_control/GazeboSimSystem</plugin>
-    </hardware>{joints}
-  </ros2_control>
-"""
-
-
-def _plugin(controllers: str, namespace: str) -> str:
-    place = f'\n      <ros><namespace>/{escape(namespace.strip("/"))}</namespace></ros>' if namespace.strip('/') else ''
-    return f"""
-  <gazebo>
-    <plugin filename="gz_ros2_control-system" name="gz_ros2_control::GazeboSimROS2ControlPlugin">
-      <parameters>{escape(controllers)}</parameters>{place}
-    </plugin>
-  </gazebo>
-"""

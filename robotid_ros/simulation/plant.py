@@ -204,6 +204,7 @@ class Plant(_Simulated):
         ModelError
             If the simulation diverges.
         """
+        mujoco, arm, state = self._mujoco, self._believed_arm, self._believed
         motor_torque = np.empty_like(q_ref, dtype=float)
         compensation = self._compensation.coulomb * np.tanh(dq_ref / _COMPENSATION_VELOCITY)
         compensation += self._compensation.viscous * dq_ref
@@ -211,7 +212,12 @@ class Plant(_Simulated):
         def servo(k: int, q: Array, dq: Array) -> Array:
             wanted = ddq_ref[k] + self._stiffness * (q_ref[k] - q) + self._rate_gain * (dq_ref[k] - dq)
             torque: Array = motor_torque[k]
-            self._believed_torque(q_ref[k], dq_ref[k], wanted, torque)
+            state.qpos[:], state.qvel[:], state.qacc[:] = q_ref[k], dq_ref[k], wanted
+            mujoco.mj_kinematics(arm, state)
+            mujoco.mj_comPos(arm, state)
+            mujoco.mj_comVel(arm, state)
+            mujoco.mj_rne(arm, state, 1, torque)
+            torque += self.nominal.rotor_inertia * wanted
             torque += compensation[k]
             np.maximum(torque, -self.nominal.limits.effort, out=torque)
             np.minimum(torque, self.nominal.limits.effort, out=torque)
@@ -292,18 +298,6 @@ class Plant(_Simulated):
         mujoco.mj_referenceConstraint(arm, state)
         mujoco.mj_fwdAcceleration(arm, state)
         mujoco.mj_fwdConstraint(arm, state)
-
-    def _believed_torque(self, q: Array, dq: Array, ddq: Array, torque: Array) -> None:
-        """Write the inverse dynamics of the described arm into ``torque``."""
-        mujoco, arm, state = self._mujoco, self._believed_arm, self._believed
-        state.qpos[:] = q
-        state.qvel[:] = dq
-        state.qacc[:] = ddq
-        mujoco.mj_kinematics(arm, state)
-        mujoco.mj_comPos(arm, state)
-        mujoco.mj_comVel(arm, state)
-        mujoco.mj_rne(arm, state, 1, torque)
-        torque += self.nominal.rotor_inertia * ddq
 
 
 class FloatingPlant(_Simulated):
