@@ -26,8 +26,7 @@ from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.identification.information import Rows
 from robotid_ros.identification.least_squares import least_squares
 from robotid_ros.identification.model_choice import samples_of_datasets, strongest_ripple, with_ripple_shown
-from robotid_ros.identification.plausibility import held_joints, torque_size
-from robotid_ros.identification.reciprocity import mutual_factors
+from robotid_ros.identification.plausibility import held_joints, mutual_factors, torque_size
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.terms import Terms
 from robotid_ros.identification.verdict import (

@@ -16,13 +16,13 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.dynamics import full_regressor, inverse_dynamics
+from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters, full_regressor, inverse_dynamics
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
+from robotid_ros.identification.config import AT_REST
 from robotid_ros.identification.information import Rows, reweighted, solve, solved
 from robotid_ros.identification.judge import GROUPS, groups
 from robotid_ros.identification.prior import is_placeholder
-from robotid_ros.identification.reciprocity import mutual_factors
 from robotid_ros.identification.samples import ENOUGH, joint_columns
 from robotid_ros.identification.terms import PLAIN, Terms
 from robotid_ros.identification.verdict import STILL, moved
@@ -52,6 +52,10 @@ limits, do not. The masses of a single link may be anything, but not two orders 
 _LARGE = 0.1  # of an effort that is not friction: what is missed by less is of use as it is
 _SLIGHT = 0.02  # of the mean power by which friction drives a joint, or of the samples at an extreme: noise makes less
 _EXTREME, _BESIDE = 0.01, 0.05  # of the range, from its end: resampling blurs a clipped value by less than the first
+_STRIBECK = 0.05  # of the largest speed, the width of what friction is larger by near standstill
+_LEAST_ERROR = 1e-3  # of a joint's effort: a smaller error is none
+_HELD = 1e-3  # weight of a factor's logarithm, so that a joint which acts on no other keeps its own
+_FACTOR = 100.0  # largest of a joint
 
 
 def require_radians(datasets: Sequence[Dataset], model: RobotModel) -> None:
@@ -198,7 +202,7 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     - else, what is off in single joints is noted.
 
     Without any mass of the description, the efforts of joints that act on each other tell whether they are in one unit
-    (:mod:`robotid_ros.identification.reciprocity`), whatever is said of them.
+    (:func:`mutual_factors`), whatever is said of them.
 
     Parameters
     ----------
@@ -270,6 +274,83 @@ def _mixed_units(datasets: Sequence[Dataset], model: RobotModel) -> str:
         f'that acts on another ({listed}): they may be currents, or torques of motors before their gears, or a '
         f'constant is wrong; {_SAY}'
     )
+
+
+def mutual_factors(model: RobotModel, q: Array, dq: Array, ddq: Array, torque: Array) -> tuple[Array, Array, Array]:
+    """Return what each joint's torque, shape (N, n), has to be multiplied with so that bodies explain all of them.
+
+    What a motion of one joint asks of another, the other's asks of the first: the mass matrix is symmetric, and gravity
+    is the slope of one energy. Efforts that are torques times a factor of each joint, such as motor currents, break
+    this. The factors are found from it as far as joints act on each other, but for one that is common to all, without
+    any mass of the description.
+
+    Motion and torques are those of the model's motors where drives are coupled. Joints without torque or motion have
+    the factor 1 and no errors.
+
+    Returns
+    -------
+    factors : ndarray, shape (n,)
+        With a geometric mean of 1.
+    plain, fitted : ndarray, shape (n,)
+        Errors without and with them, as shares of what is not a joint's own friction in its effort.
+    """
+    n = model.n
+    rows = base_parameters(model, rotor_inertia=True, tolerance=DATA_TOLERANCE).regressor(q, dq, ddq)
+    grams = np.zeros((n, rows.shape[2] + 1, rows.shape[2] + 1))  # of the regressor and the torque, by joint
+    for j in range(n):
+        speed, fastest = dq[:, j], float(np.abs(dq[:, j]).max(initial=0.0))
+        moving = np.abs(speed) > AT_REST * fastest
+        sign, near = np.sign(speed), np.exp(-np.abs(speed) / (_STRIBECK * fastest + 1e-300))
+        own = np.stack([sign, speed, sign * speed**2, sign * near, np.ones(len(speed))], axis=1)[moving]
+        signals = np.concatenate([rows[moving, j], torque[moving, j, None]], axis=1)
+        if moving.sum() <= 2 * own.shape[1]:
+            continue
+        own /= np.linalg.norm(own, axis=0) + 1e-300
+        left = signals - own @ np.linalg.lstsq(own, signals, rcond=None)[0]
+        size = float(np.linalg.norm(left[:, -1]))
+        if size > 0.0:
+            grams[j] = left.T @ left / size**2
+    known = grams[:, -1, -1] > 0.0
+    if known.sum() < 2:
+        return np.ones(n), np.zeros(n), np.zeros(n)
+    return _fitted(grams[known], known)
+
+
+def _fitted(grams: Array, known: BoolArray) -> tuple[Array, Array, Array]:
+    scale = 1.0 / np.sqrt(np.maximum(np.einsum('jkk->k', grams[:, :-1, :-1]), 1e-300))
+    square, product = grams[:, :-1, :-1] * scale * scale[:, None], grams[:, :-1, -1] * scale
+
+    def errors(logarithms: Array) -> tuple[Array, Array]:
+        """Return the squares of the errors, and their derivatives by the logarithms of the factors."""
+        share = np.exp(-logarithms)  # what a torque of 1 is in a joint's effort
+        found = np.ones(len(grams))
+        for _ in range(12):
+            weight = 1.0 / np.maximum(found, _LEAST_ERROR**2)
+            a = np.tensordot(weight * share**2, square, 1)
+            b = (weight * share) @ product
+            x = np.linalg.lstsq(a, b, rcond=1e-10)[0]
+            own, along = share**2 * np.einsum('k,jkl,l->j', x, square, x), share * (product @ x)
+            before, found = found, np.maximum(1.0 - 2.0 * along + own, _LEAST_ERROR**2)
+            if np.abs(np.log(found / before)).max() < 1e-6:
+                break
+        return found, 2.0 * (along - own)
+
+    def cost(logarithms: Array) -> tuple[float, Array]:
+        centred = logarithms - logarithms.mean()
+        found, slope = errors(centred)
+        slope = slope / found + 2.0 * _HELD * centred
+        return float(np.sum(np.log(found)) + _HELD * centred @ centred), slope - slope.mean()
+
+    plain, _ = errors(np.zeros(len(grams)))
+    bounds = [(-np.log(_FACTOR), np.log(_FACTOR))] * len(grams)
+    from scipy.optimize import minimize  # not at the top: see robotid_ros.signals.filtering
+
+    best = minimize(cost, np.zeros(len(grams)), jac=True, method='L-BFGS-B', bounds=bounds).x
+    best = best - best.mean()
+    result = np.ones(len(known)), np.zeros(len(known)), np.zeros(len(known))
+    for values, own in zip(result, (np.exp(best), np.sqrt(plain), np.sqrt(errors(best)[0])), strict=True):
+        values[known] = own
+    return result
 
 
 def _share_of_efforts(datasets: Sequence[Dataset], model: RobotModel) -> Array:
