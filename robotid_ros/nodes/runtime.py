@@ -44,6 +44,7 @@ from robotid_ros.errors import RobotIdError
 _TOPIC = '/clock'
 Result = TypeVar('Result')
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_QUESTIONS = 2  # how often a service is asked that may not know its client yet
 
 
 def steady_timer(node: Node, period: float, callback: Callable[[], object]) -> Timer:
@@ -210,18 +211,23 @@ def serve(node: Node, **actions: Callable[[], Awaitable[str]]) -> None:
 def call_service(node: Node, kind: Any, name: str, request: Any, patience: float = 2.0) -> Any:
     """Return the answer of a service, or None if it is not there, or silent, for so long [s].
 
-    For a thread that is not the executor's.
+    For a thread that is not the executor's, and for requests that may be made more than once: a server that has not met
+    this client yet may drop its answer, so that it is asked again.
     """
     client, answered = node.create_client(kind, name), threading.Event()
+    asked: list[Future] = []
     try:
         deadline = time.monotonic() + patience
         while not client.service_is_ready():
             if time.monotonic() > deadline:
                 return None
             time.sleep(0.02)
-        future = client.call_async(request)
-        future.add_done_callback(lambda _: answered.set())
-        return future.result() if answered.wait(patience) else None
+        for _ in range(_QUESTIONS):
+            asked.append(client.call_async(request))
+            asked[-1].add_done_callback(lambda _: answered.set())
+            if answered.wait(patience / _QUESTIONS):
+                return next(each.result() for each in asked if each.done())
+        return None
     finally:
         node.destroy_client(client)
 
