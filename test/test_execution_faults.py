@@ -440,6 +440,20 @@ def test_a_joint_that_lies_does_not_stand_short_of_its_stop(mode, jump):
     assert run.rested_at < MOMENT + 1.6
 
 
+@pytest.mark.parametrize('held', [False, True])
+def test_an_arm_that_its_controller_holds_is_not_stopped_where_it_stands(held):
+    """A controller that ended its goal by itself stands on no way; one that only pauses may go on along it."""
+
+    def stand(loop):
+        loop.controller.speed_scaling = 0.0
+        if held:
+            loop.supervisor.hold()
+
+    run = loop('measured', request=MOMENT, fault=stand, at=MOMENT + 0.15).run()
+    assert run.rested_at < np.inf
+    assert run.supervisor.stops == (1 if held else 2)
+
+
 @pytest.mark.parametrize('seed', [7737, 8123, 20087, 20374])
 def test_an_arm_that_stands_on_the_way_of_its_stop_is_stopped_there(seed):
     """Its controller's time stood still for longer than rest took to be believed, and led it on after that."""

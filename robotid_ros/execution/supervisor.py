@@ -158,8 +158,7 @@ class Supervisor:
         self._stops: list[StopPlan] = []
         self._sent = self._sent_now = np.inf
         self._still_since = np.inf
-        self._followed = self._foreign = self._claimed = self._again = False
-        self._on_path = False
+        self._followed = self._foreign = self._claimed = self._again = self._on_path = False
         self._halted: list[JointMotion] = []
         self.breaks = ''
 
@@ -217,6 +216,10 @@ class Supervisor:
         self._foreign = self._foreign or foreign
         if self.state is State.RUNNING and self._problem is None:
             self._problem = problem, fault
+
+    def hold(self) -> None:
+        """Take in that the controller holds the arm by itself: one that stands is on no way that goes on."""
+        self._on_path = False
 
     @property
     def stops(self) -> int:

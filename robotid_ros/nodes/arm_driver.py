@@ -388,6 +388,8 @@ class ArmDriver:
                 self._prepared = None
         elif fault is not None and fault not in self._after:
             self._after.append(fault)
+        if self.link.holds:
+            run.hold()
         before = run.state
         clock, now = self._both_clocks()
         for order in run.tick(clock, now, simulated=self.state.time.simulated):

@@ -178,10 +178,12 @@ def _positions(message: Any, fields: Sequence[str], joint_names: Sequence[str], 
 class ControllerLink:
     """Takes trajectories to a controller and brings back what it says; this base is one that says nothing.
 
-    ``answers`` says whether the controller accepts or refuses every trajectory explicitly.
+    ``answers`` says whether the controller accepts or refuses every trajectory explicitly, ``holds`` whether it is
+    known to hold the arm by itself, since it ended what it followed.
     """
 
     answers = False
+    holds = False
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -374,7 +376,7 @@ class ActionLink(ControllerLink):
         super().begin(joint_names, listener)
         self._config = config
         self._sent = self._running = self._error = None
-        self._problem, self._looked = '', time.monotonic()
+        self._problem, self._looked, self.holds = '', time.monotonic(), False
 
     def send(self, message: JointTrajectory) -> None:
         """Send the trajectory as a goal."""
@@ -388,7 +390,7 @@ class ActionLink(ControllerLink):
         """
         last = self._sent
         if last is not None and last.held:
-            last.held = False
+            last.held, self.holds = False, True
         else:
             self._send(message, stop=True)
 
@@ -400,6 +402,7 @@ class ActionLink(ControllerLink):
             goal_tolerance=self._tolerances(config.goal_tolerance),
             goal_time_tolerance=duration_message(config.goal_time_tolerance),
         )
+        self.holds = False
         sent = self._sent = _Goal(heard=time.monotonic(), stop=stop)
         answer = insist(partial(self._client.send_goal_async, goal, feedback_callback=partial(self._on_feedback, sent)))
         answer.add_done_callback(partial(self._on_answer, sent))
@@ -422,6 +425,7 @@ class ActionLink(ControllerLink):
             return
         goal.refused = True
         if goal.stop:
+            self.holds = True
             self._cancel()
 
     def _on_feedback(self, goal: _Goal, message: Any) -> None:
