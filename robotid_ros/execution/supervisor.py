@@ -218,7 +218,7 @@ class Supervisor:
             self._problem = problem, fault
 
     def hold(self) -> None:
-        """Take in that the controller holds the arm by itself: one that stands is on no way that goes on."""
+        """Take in that the controller holds the arm: where it stands it stays, and is sent no further stop for that."""
         self._on_path = False
 
     @property

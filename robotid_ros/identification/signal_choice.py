@@ -187,7 +187,7 @@ def choose_delay(
         return terms.score(replace(moved, weight=moved.weight * (speed > _SETTLED)), label)
 
     equations = sum(each.q.size for each in still)
-    return _constant('delay of the torque', terms, equations, errors, (_DELAYS[0], -_DELAYS[0]), _vertex)
+    return _constant('delay of the torque', _enough(terms, equations), errors, (_DELAYS[0], -_DELAYS[0]), _vertex)
 
 
 def choose_lag(terms: Terms, few: Samples, samples: Samples) -> tuple[float, Decision]:
@@ -209,7 +209,7 @@ def choose_lag(terms: Terms, few: Samples, samples: Samples) -> tuple[float, Dec
         own, own_recorded = past.passed(late.own(past, plain))
         return late.judged(Bench.of_rows(past, label, rigid, own, rigid_recorded, own_recorded), past)[0]
 
-    return _constant('lag of friction', terms, samples.q.size, errors, _DELAYS, _halves)
+    return _constant('lag of friction', _enough(terms, samples.q.size), errors, _DELAYS, _halves)
 
 
 def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Decision]:
@@ -224,7 +224,9 @@ def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Deci
     longest = max(samples.runs, key=len)
     band = motion_band(samples.dq[longest.start : longest.stop], longest.rate)
     slowest = max(_SLOWEST * band, _SLOWEST_BANDWIDTH)
-    fastest = max(min(_FASTEST, *(0.2 * run.rate for run in samples.runs)), 1.01 * slowest)
+    fastest = min(_FASTEST, *(0.2 * run.rate for run in samples.runs))
+    if fastest <= 1.2 * slowest:  # so slowly sampled a torque does not show it
+        return None, Decision(subject='torque bandwidth', chosen='not limited')
     label, rigid = groups(samples, GROUPS), terms.base.regressor(samples.q, samples.dq, samples.ddq)
     own = terms.own(samples, rigid)
 
@@ -239,8 +241,15 @@ def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Deci
         return f'{frequency(constant):.3g} Hz' if constant else 'not limited'
 
     grid = (0.5 / (np.pi * np.geomspace(fastest, slowest, _BANDWIDTHS))).tolist()
-    found, decision = _constant('torque bandwidth', terms, samples.q.size, errors, grid, _halves, said, 0.0)
+    found, decision = _constant(
+        'torque bandwidth', _enough(terms, samples.q.size), errors, grid, _halves, said, last=0.0, seldom=True
+    )
     return frequency(found), decision
+
+
+def _enough(terms: Terms, equations: int) -> bool:
+    """Return whether a recording has so many equations that it does not fit any time constant."""
+    return equations >= _PER_UNKNOWN * (len(terms.base.names) + 3 * len(terms.shape))
 
 
 def _milliseconds(time: float) -> str:
@@ -249,20 +258,22 @@ def _milliseconds(time: float) -> str:
 
 def _constant(
     subject: str,
-    terms: Terms,
-    equations: int,
+    enough: bool,
     errors: Callable[[float], Score],
     first: Sequence[float],
     finer: Callable[[dict[float, Score], float], list[float]],
     said: Callable[[float], str] = _milliseconds,
+    *,
     last: float = _DELAYS[-1],
+    seldom: bool = False,
 ) -> tuple[float, Decision]:
     """Return the time constant [s] of least held-out error, where one predicts better than 0, and the choice.
 
     The ``first`` are tried in any case: what a lag explains may look worse at a short one than without. Beyond them it
-    is doubled up to the ``last``, where a minimum is none; 0 for neither.
+    is doubled up to the ``last``, where a minimum is none; 0 for neither. What is ``seldom`` there, as is a torque that
+    comes early, has to be worth a contradiction.
     """
-    if equations < _PER_UNKNOWN * (len(terms.base.names) + 3 * len(terms.shape)):
+    if not enough:
         return 0.0, Decision(subject=subject, chosen=f'{said(0.0)}: too few samples to tell')
     tried = {constant: errors(constant) for constant in (0.0, *first)}
 
@@ -274,8 +285,8 @@ def _constant(
     for _ in range(_REFINEMENTS):
         tried.update({constant: errors(constant) for constant in finer(tried, best())})
     chosen, none = best(), tried[0.0]
-    # A torque path is late and limited, hardly ever early, and seldom so slow that motion shows it.
-    better = none.loses_to if chosen >= 0.0 and said is _milliseconds else none.contradicted_by
+    # A torque path is hardly ever early.
+    better = none.loses_to if chosen >= 0.0 and not seldom else none.contradicted_by
     # What falls to the end of the search has no minimum there.
     if abs(chosen) == last or not better(tried[chosen], len(tried) - 1):
         chosen = 0.0
