@@ -28,8 +28,8 @@ from robotid_ros.identification.information import gather
 from robotid_ros.identification.judge import GROUPS, Bench, Score, groups, solved
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples, as_samples
-from robotid_ros.identification.signal_choice import usual_cutoff
-from robotid_ros.identification.terms import Weights, weigh
+from robotid_ros.identification.signal_choice import choose_bandwidth, usual_cutoff
+from robotid_ros.identification.terms import Terms, Weights, weigh
 from robotid_ros.model import RobotModel
 from robotid_ros.signals import zero_phase_low_pass
 
@@ -291,6 +291,19 @@ def test_the_cutoff_is_halved_as_long_as_that_predicts_better() -> None:
     tried = [float(each.name.split()[0]) for each in decision.alternatives]
     assert tried == pytest.approx(tried[0] * 0.5 ** np.arange(len(tried)), rel=0.01)
     assert float(decision.chosen.split()[0]) == tried[-2] < 0.3 * tried[0]
+
+
+@pytest.mark.parametrize(('rate', 'looked_for'), [(1.0, False), (100.0, True)])
+def test_a_bandwidth_that_the_rate_cannot_show_is_not_looked_for(rate: float, looked_for: bool) -> None:
+    model = RobotModel.from_urdf(TWO_LINKS)
+    motion = fourier_motion(model.n, np.random.default_rng(4))
+    data = dataset(model, motion, pinocchio_torque(model, *motion[1:]))
+    samples = as_samples([data], model, standstill_speed=0.0, standstill_weight=1.0)
+    samples = replace(samples, runs=tuple(replace(run, rate=rate, cutoff=None) for run in samples.runs))
+    terms = Terms.plain(base_parameters(model, rotor_inertia=True), model.n)
+    bandwidth, decision = choose_bandwidth(terms, samples)
+    assert bandwidth is None
+    assert bool(decision.alternatives) is looked_for
 
 
 def test_a_joint_without_a_motor_does_not_outweigh_the_other() -> None:
