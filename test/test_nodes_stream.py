@@ -29,18 +29,20 @@ from robotid_ros.errors import ExcitationError  # noqa: E402
 from robotid_ros.execution.supervisor import Supervisor  # noqa: E402
 from robotid_ros.execution.watchdog import WatchdogConfig  # noqa: E402
 from robotid_ros.nodes.arm_driver import ArmDriver, ArmDriverConfig  # noqa: E402
+from robotid_ros.nodes.controller_link import ControllerLink  # noqa: E402
 from robotid_ros.nodes.parameters import declare_parameters  # noqa: E402
 from robotid_ros.nodes.start_checks import StartChecks, StartConfig  # noqa: E402
 from robotid_ros.nodes.status import Status  # noqa: E402
 from robotid_ros.nodes.surroundings import Commanders, Surroundings  # noqa: E402
 
 
-class Controller:
+class Controller(ControllerLink):
     """Takes trajectories and keeps them."""
 
     answers = True
 
-    def __init__(self):
+    def __init__(self, node):
+        super().__init__(node)
         self.sent, self.stops = [], []
 
     def send(self, message):
@@ -49,17 +51,9 @@ class Controller:
     def stop(self, message):
         self.stops.append(message)
 
-    def begin(self, joints, listener):
-        self.begun = joints
-
-    def fault(self):
-        return None
-
-    def conclusion(self, waited):
-        return ''
-
-    def values(self):
-        return {}
+    def begin(self, joint_names, listener):
+        super().begin(joint_names, listener)
+        self.begun = joint_names
 
 
 class Worker:
@@ -132,7 +126,7 @@ def driver(node):
     declare_parameters(node, WatchdogConfig)
     declare_parameters(node, ArmDriverConfig)
     made = ArmDriver(node, Status(node, 1, dict), Worker())
-    made.link = Controller()
+    made.link = Controller(node)
     return made
 
 
@@ -170,6 +164,24 @@ def test_a_stop_that_cannot_be_planned_is_said_and_tried_once_more(driver, monke
     (stop,) = driver.link.stops
     assert stop.header.stamp == Time()
     assert driver.rest_text()
+
+
+@pytest.mark.parametrize('part', ['surroundings', 'link'])
+def test_what_fails_at_every_look_ends_the_run_and_the_arm_is_stopped(driver, monkeypatch, part):
+    driver.state.listen(MODEL.joint_names)
+    tick(driver, 100.0)
+    driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
+    for moment in np.arange(100.01, 100.8, 0.01):
+        tick(driver, moment, 100.5)
+
+    def broken():
+        raise ZeroDivisionError('made by a test')
+
+    monkeypatch.setattr(getattr(driver, part), {'surroundings': 'look', 'link': 'fault'}[part], broken)
+    driver._on_monitor()
+    (stop,) = driver.link.stops
+    assert stop.header.stamp == Time()
+    assert 'ZeroDivisionError: made by a test' in driver._status.text
 
 
 def test_a_clock_that_stands_still_starts_nothing(driver):

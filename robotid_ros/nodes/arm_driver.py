@@ -373,11 +373,8 @@ class ArmDriver:
             self._prepared_for = run.wanted
             self._prepared = self._worker.run(run.plan.windows.window, run.wanted)
 
-    def _on_monitor(self) -> None:
-        run = self.run
-        if run is None:
-            self._monitor.cancel()
-            return
+    def _look(self, run: Supervisor) -> None:
+        """Tell the run what others say: the controller, the surroundings, who prepares its windows."""
         fault = self.link.fault()
         if run.state is State.RUNNING:
             self.surroundings.look()
@@ -390,6 +387,13 @@ class ArmDriver:
             self._after.append(fault)
         if self.link.holds:
             run.hold()
+
+    def _on_monitor(self) -> None:
+        run = self.run
+        if run is None:
+            self._monitor.cancel()
+            return
+        self._guarded(self._look)(run)  # what fails in it ends the run like any fault: the next lines see to that
         before = run.state
         clock, now = self._both_clocks()
         for order in run.tick(clock, now, simulated=self.state.time.simulated):
