@@ -21,7 +21,13 @@ from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset, ProcessingSettings, Recording, process_recording
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.friction import friction_model
-from robotid_ros.identification import IdentificationConfig, IdentificationResult, identify, validate
+from robotid_ros.identification import (
+    IdentificationConfig,
+    IdentificationResult,
+    identify,
+    plausibility,
+    validate,
+)
 from robotid_ros.identification.information import Rows
 from robotid_ros.identification.least_squares import least_squares
 from robotid_ros.identification.samples import as_samples
@@ -135,6 +141,26 @@ def test_a_clipped_torque_is_named_and_one_in_steps_is_not() -> None:
     result = identify(with_torque(data, np.round(data.tau / step) * step), model, config=PLAIN)
     assert result.usable
     assert result.reason == ''
+
+
+@pytest.mark.parametrize('limit', [0.6, 0.9, 0.97])
+@pytest.mark.parametrize('side', [-1.0, 1.0])
+@pytest.mark.parametrize('size', [1e-6, 1e3])
+def test_a_limit_is_a_value_that_far_more_samples_have_than_any_other_near_it(limit, side, size) -> None:
+    phase = np.linspace(0.0, 14.0 * np.pi, 4001)
+    torque, model = side * size * np.minimum(np.sin(phase), limit), np.zeros(len(phase))
+    assert plausibility._clipped(torque, model) == pytest.approx(np.arccos(limit) / np.pi, abs=0.01)
+    overshoots = torque + side * size * 0.01 * (np.diff(np.sin(phase) > limit, prepend=False))
+    assert plausibility._clipped(overshoots, model) == pytest.approx(np.arccos(limit) / np.pi, abs=0.015)
+    assert plausibility._clipped(torque, torque) == 0.0  # explained
+
+
+@pytest.mark.parametrize('step', [0.0, 0.003, 0.04, 0.5])
+def test_a_signal_that_turns_at_its_extremes_has_no_limit(step) -> None:
+    """Of a sine the extremes are the most frequent values."""
+    torque = np.sin(np.linspace(0.0, 14.0 * np.pi, 4001))
+    torque = np.round(torque / step) * step if step else torque
+    assert plausibility._clipped(torque, np.zeros(len(torque))) == 0.0
 
 
 def test_a_joint_that_only_rubs_is_not_saturated() -> None:

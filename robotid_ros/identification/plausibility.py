@@ -51,7 +51,8 @@ limit; an order of magnitude, by which constants differ from motor to motor, and
 limits, do not. The masses of a single link may be anything, but not two orders of magnitude off."""
 _LARGE = 0.1  # of an effort that is not friction: what is missed by less is of use as it is
 _SLIGHT = 0.02  # of the mean power by which friction drives a joint, or of the samples at an extreme: noise makes less
-_EXTREME, _BESIDE = 0.01, 0.05  # of the range, from its end: resampling blurs a clipped value by less than the first
+_LEVEL, _BESIDE = 0.001, 0.25  # of a torque's range: what counts as one value, and as near its end
+_EXTREME = 0.02  # of that range: an error that is none
 _STRIBECK = 0.05  # of the largest speed, the width of what friction is larger by near standstill
 _LEAST_ERROR = 1e-3  # of a joint's effort: a smaller error is none
 _HELD = 1e-3  # weight of a factor's logarithm, so that a joint which acts on no other keeps its own
@@ -413,7 +414,7 @@ def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
 
     - Not recorded: the torque is zero, or another number, throughout.
     - Friction, fitted without bounds, drives the joint, and held-out torque is better predicted by it.
-    - Saturated: the torque stays at its own extreme, where the model goes beyond.
+    - Saturated: the torque stays at one extreme, which the model does not explain.
     """
     samples = rows.samples
     friction = friction_model(PLAIN)
@@ -430,6 +431,7 @@ def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
         bench = terms.bench(few, groups(few, GROUPS))
         drives &= bench.linear(friction)[0].joints_contradicted_by(bench.linear(None)[0])
     moving, faults = moved(samples.q), []
+    at_rest = np.abs(samples.dq) <= AT_REST * np.abs(samples.dq).max(axis=0)
     for j in range(samples.n):
         torque, fault = samples.measured[:, j], None
         if moving[j] and np.ptp(torque) == 0.0:
@@ -440,7 +442,7 @@ def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
                 f'its friction would drive it with {-power[j]:.3g} W',
                 'check its torque signal; excite it more, or over more of its range',
             )
-        elif moving[j] and (share := _saturated(torque, model[:, j])) > _SLIGHT:
+        elif moving[j] and (share := _clipped(*(each[~at_rest[:, j]] for each in (torque, model[:, j])))) > 0.0:
             fault = (
                 f'its torque stands at one extreme in {100.0 * share:.0f} % of the samples: it is saturated',
                 'move it more slowly, or raise the limit of the drive or of the signal',
@@ -460,22 +462,24 @@ def open_parameters(rows: Rows) -> BoolArray:
     return np.asarray(~solution.determined[: info.base])
 
 
-def _saturated(torque: Array, model: Array) -> float:
-    """Return the share of samples at the largest or the smallest value; 0 where as many stand just beside it.
+def _clipped(torque: Array, model: Array) -> float:
+    """Return the share of samples that stand at a limit near an extreme, 0 where the torque ends as signals do.
 
-    A coarsely quantised torque repeats every value, its extremes less often than the values beside them. A clipped one
-    repeats only its extremes. So does that of a joint that hardly does more than rub; but the model goes beyond what
-    was clipped only.
+    One value occurs there far more often than any other one near it, and hardly any lies beyond, as where resampling
+    overshoots. Quantised torque has levels, of which the last ones are seldom; and a torque that stands still near its
+    extreme for a reason, as in steady motion, is explained by the model.
     """
     span = float(np.ptp(torque))
-    if span <= 0.0:
-        return 0.0
-    shares = []
-    for distance, above in ((torque.max() - torque, model - torque), (torque - torque.min(), torque - model)):
-        extreme = distance < _EXTREME * span
-        at, beside = float(np.mean(extreme)), float(np.mean(distance < _BESIDE * span))
-        shares.append(at if at > _OFF * (beside - at) and np.median(above[extreme]) > _EXTREME * span else 0.0)
-    return max(shares)
+    for distance in (torque.max() - torque, torque - torque.min()):
+        level = np.floor(distance / max(_LEVEL * span, 1e-300)).astype(int)
+        pairs = np.convolve(np.bincount(level[level * _LEVEL < _BESIDE], minlength=2), [1, 1], 'valid')
+        first = int(np.argmax(pairs))  # a value may lie between two levels
+        at, beyond = (level == first) | (level == first + 1), np.count_nonzero(level < first)
+        beside = np.max(np.delete(pairs, np.s_[max(first - 1, 0) : first + 2]), initial=0)
+        often = at.sum() > max(_OFF * beside, _OFF * beyond, _SLIGHT * len(torque))
+        if often and beside and np.sqrt(np.mean((torque - model)[at] ** 2)) > _EXTREME * span:
+            return float(at.mean())
+    return 0.0
 
 
 def _beside_prior(datasets: Sequence[Dataset], model: RobotModel) -> tuple[Array, Array, Array, Array]:
