@@ -159,11 +159,12 @@ def _vertex(tried: dict[float, Score], best: float) -> list[float]:
     return [vertex] if delays[k - 1] < vertex < delays[k + 1] and vertex not in tried else []
 
 
-def _halves(tried: dict[float, Score], best: float) -> list[float]:
-    """Return constants [s] half way to the neighbours of the best: the error of a step has no parabola."""
-    delays = sorted(tried)
-    k = delays.index(best)
-    return [0.5 * (best + each) for each in (*delays[max(k - 1, 0) : k], *delays[k + 1 : k + 2])]
+def _between(tried: dict[float, Score], best: float) -> list[float]:
+    """Return constants [s] between the best and its neighbours: the error of a step has no parabola."""
+    constants = sorted(tried)
+    k = constants.index(best)
+    sides = (*constants[max(k - 1, 0) : k], *constants[k + 1 : k + 2])
+    return [float(np.sqrt(best * each)) if best * each > 0.0 else 0.5 * (best + each) for each in sides]
 
 
 def choose_delay(
@@ -209,7 +210,7 @@ def choose_lag(terms: Terms, few: Samples, samples: Samples) -> tuple[float, Dec
         own, own_recorded = past.passed(late.own(past, plain))
         return late.judged(Bench.of_rows(past, label, rigid, own, rigid_recorded, own_recorded), past)[0]
 
-    return _constant('lag of friction', _enough(terms, samples.q.size), errors, _DELAYS, _halves)
+    return _constant('lag of friction', _enough(terms, samples.q.size), errors, _DELAYS, _between)
 
 
 def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Decision]:
@@ -242,7 +243,7 @@ def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Deci
 
     grid = (0.5 / (np.pi * np.geomspace(fastest, slowest, _BANDWIDTHS))).tolist()
     found, decision = _constant(
-        'torque bandwidth', _enough(terms, samples.q.size), errors, grid, _halves, said, last=0.0, seldom=True
+        'torque bandwidth', _enough(terms, samples.q.size), errors, grid, _between, said, last=0.0, seldom=True
     )
     return frequency(found), decision
 
