@@ -26,8 +26,9 @@ Automatic choices, with what was compared.
 
 Gram matrices of a linear torque model, group by group, by which any of its fits is judged on states it has not seen.
 
-A fit minimises the error against the filtered torque; it is judged by the torque as recorded. A linear model needs only
-a small Gram matrix of each group, so that weights, priors and bounds are tried without another pass over the samples.
+A fit minimises the error against the filtered torque; it is judged by the torque as recorded. To be fitted, a linear
+model needs only a small Gram matrix of each group, so that weights, priors and bounds are tried without another pass
+over the samples.
 """
 
 from collections.abc import Callable, Sequence
@@ -223,22 +224,23 @@ def groups(samples: Samples, count: int) -> IntArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """Gram matrices of a linear model in groups of states.
+    """A linear model in groups of states: what to fit it by, and how to judge it.
 
     Attributes
     ----------
     fit : tuple of Information
         Rows and torque out of the low-passes, group by group.
-    judge : tuple of Information
-        Rows as the torque as recorded would show them, and that torque.
+    judge : callable
+        From the parameters (B, P) that all groups but each one gave to their errors there: rows as the torque as
+        recorded would show them, against that torque.
     """
 
     fit: tuple[Information, ...]
-    judge: tuple[Information, ...]
+    judge: Callable[[Array], Score]
 
     @classmethod
     def of(cls, samples: Samples, label: IntArray, rigid: Array, own: Array) -> 'Bench':
-        """Return the Gram matrices of base regressors (N, n, b) and friction columns (N, n, k) before any filter."""
+        """Return the bench of base regressors (N, n, b) and friction columns (N, n, k) before any filter."""
         (rigid, rigid_recorded), (own, own_recorded) = samples.passed(rigid), samples.passed(own)
         return cls.of_rows(samples, label, rigid, own, rigid_recorded, own_recorded)
 
@@ -246,14 +248,26 @@ class Bench:
     def of_rows(
         cls, samples: Samples, label: IntArray, rigid: Array, own: Array, rigid_recorded: Array, own_recorded: Array
     ) -> 'Bench':
-        """Return the Gram matrices of rows that are filtered already."""
+        """Return the bench of rows that are filtered already."""
         held, weight = [np.flatnonzero(label == k) for k in np.unique(label)], samples.weight
+
+        def judge(values: Array) -> Score:
+            error = samples.measured - predicted_by_others(label, rigid_recorded, own_recorded, values)
+            return Score.of_errors(error, label, weight)
+
         return cls(
-            fit=tuple(gather(rigid[rows], own[rows], samples.target[rows], weight[rows]) for rows in held),
-            judge=tuple(
-                gather(rigid_recorded[rows], own_recorded[rows], samples.measured[rows], weight[rows]) for rows in held
-            ),
+            fit=tuple(gather(rigid[rows], own[rows], samples.target[rows], weight[rows]) for rows in held), judge=judge
         )
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Information]) -> 'Bench':
+        """Return the bench of Gram matrices, group by group, that are to be fitted and judged alike."""
+
+        def judge(values: Array) -> Score:
+            squares = [part.residual_squares(x) for part, x in zip(parts, values, strict=True)]
+            return Score(squares=np.array(squares), count=np.array([part.count for part in parts]))
+
+        return cls(fit=tuple(parts), judge=judge)
 
     @property
     def total(self) -> Information:
@@ -268,9 +282,9 @@ class Bench:
 
     def score(self, solve: Callable[[Information], Array]) -> Score:
         """Return the held-out errors of a solver, from the Gram matrices of all other groups to parameters (P,)."""
-        squares = [judge.residual_squares(x) for judge, x in zip(self.judge, self.without(solve), strict=True)]
-        told = ~self.total.silent  # what has no torque is predicted best by no bodies at all
-        return Score(squares=np.array(squares) * told, count=np.array([judge.count for judge in self.judge]) * told)
+        found, told = self.judge(self.without(solve)), ~self.total.silent
+        # What has no torque is predicted best by no bodies at all.
+        return Score(squares=found.squares * told, count=found.count * told)
 
     def linear(
         self, friction: FrictionModel | None, prior: Prior | None = None, *, equal: bool = False
@@ -294,6 +308,25 @@ class Bench:
             solved(whole, precision, friction, prior),
             precision,
         )
+
+
+def predicted_by_others(label: IntArray, rigid: Array, own: Array, values: Array) -> Array:
+    """Return the torque of each sample by what all groups but its own gave, shape (N, n).
+
+    Parameters
+    ----------
+    label : ndarray of int, shape (N,)
+        Group of each sample.
+    rigid, own : ndarray, shape (N, n, b), (N, n, k)
+    values : ndarray, shape (B, b + n k)
+    """
+    count, n, b = rigid.shape
+    place = label[:, None, None]
+    torque = np.take_along_axis((rigid.reshape(-1, b) @ values[:, :b].T).reshape(count, n, -1), place, axis=2)[..., 0]
+    friction = values[:, b:].reshape(len(values), n, -1)
+    for j in range(n):
+        torque[:, j] += np.take_along_axis(own[:, j] @ friction[:, j].T, label[:, None], axis=1)[:, 0]
+    return np.asarray(torque)
 
 
 def total(parts: Sequence[Information]) -> Information:

@@ -200,14 +200,16 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
         target = samples.target[:, j] / size * root
         target = root * (target - columns @ np.linalg.lstsq(columns, target, rcond=1e-5)[0])
         grid = np.linspace(slowest, _FREQUENCIES[1], count)
-        turns = np.exp(1j * (grid[:_BLOCK, None] - grid[0]) * q)  # the grid is even, so that all blocks share these
+        # The grid is even, so that all blocks share these; half of the digits are enough to find a peak.
+        turns = np.exp(1j * (grid[:_BLOCK, None] - grid[0]) * q).astype(np.complex64)
+        paces = (pace / narrowest).astype(np.float32), (pace / limit).astype(np.float32)
         explained = []
         for start in range(0, count, _BLOCK):
-            some = grid[start : start + _BLOCK, None]
+            some = grid[start : start + _BLOCK, None].astype(np.float32)
             # A wave that is fast against the motion passes a filter as a tone of its own frequency does.
-            passed = passed_share(some * pace / narrowest) / (1.0 + (some * pace / limit) ** 4)
-            found = (passed * turns[: len(some)]) @ (target * np.exp(1j * some[0] * q))
-            explained.append(np.abs(found) ** 2 / np.maximum(passed**2 @ root**2, 1e-300))
+            passed = passed_share(some * paces[0]) / (1.0 + np.square(np.square(some * paces[1])))
+            found = (passed * turns[: len(some)]) @ (target * np.exp(1j * grid[start] * q)).astype(np.complex64)
+            explained.append(np.abs(found) ** 2 / np.maximum(passed**2 @ (root**2).astype(np.float32), 1e-30))
         frequency[j] = grid[np.argmax(np.concatenate(explained))]
     return frequency
 

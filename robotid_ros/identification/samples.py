@@ -190,21 +190,22 @@ class Samples:
                 alike.setdefault((len(run), run.rate, cutoff), []).append(run)
         if not alike:
             return np.asarray(values, dtype=np.float64)
-        flat = np.array(values, dtype=np.float64).reshape(len(values), -1)
+        flat = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+        whole = sum(len(run) for runs in alike.values() for run in runs) == len(flat)
+        result = np.zeros_like(flat) if whole else flat.copy()
         # Nearly half of a regressor is zero: a joint carries none of the links before it.
         seen = np.flatnonzero(flat.any(axis=0))
         for (length, rate, cutoff), runs in alike.items():
-            rows = slice(runs[0].start, runs[-1].stop)
-            gaps = rows.stop - rows.start > len(runs) * length  # others lie between them
-            part = flat[np.concatenate([np.arange(run.start, run.stop) for run in runs])] if gaps else flat[rows]
+            rows: slice | IntArray = slice(runs[0].start, runs[-1].stop)
+            if runs[-1].stop - runs[0].start > len(runs) * length:  # others lie between them
+                rows = np.concatenate([np.arange(run.start, run.stop) for run in runs])
+            part = flat[rows].T
             for first in range(0, len(seen), _COLUMNS):
                 some = seen[first : first + _COLUMNS]
-                columns = part.T[some].reshape(len(some), len(runs), length)
-                part.T[some] = zero_phase_low_pass(columns, rate, cutoff, axis=2).reshape(len(some), -1)
-            if gaps:
-                for k, run in enumerate(runs):
-                    flat[run.start : run.stop] = part[k * length : (k + 1) * length]
-        return flat.reshape(values.shape)
+                columns = part[some].reshape(len(some), len(runs), length)
+                smooth = zero_phase_low_pass(columns, rate, cutoff, axis=2).reshape(len(some), -1).T
+                result[rows if isinstance(rows, slice) else rows[:, None], some] = smooth
+        return result.reshape(values.shape)
 
     def pieces(self, longest: int) -> Iterator['Samples']:
         """Yield the samples run by run, runs longer than that many samples cut into pieces."""

@@ -81,6 +81,7 @@ class _Test:
         size = float(np.linalg.norm(samples.target)) / max(float(expected), 1e-300)
         self.mean, self.deviation = size * self.mean, size * self.deviation
         self.models: dict[bytes, RobotModel] = {}
+        self._last: tuple[bytes, Array] = b'', np.empty(0)
         torque, range_ = np.sqrt(np.mean(samples.target**2, axis=0)), np.maximum(np.std(samples.q, axis=0), 0.1)
         self.spring = np.maximum(_SPRING * torque / range_, 1e-12)
 
@@ -93,12 +94,19 @@ class _Test:
         samples, drives = self.samples, setup.drives
         q = samples.q @ setup.position.T + setup.zero
         dq, ddq = samples.dq @ setup.position.T, samples.ddq @ setup.position.T
-        rigid = full_regressor(self.model(setup.gravity), q, dq, ddq)
+        rigid = self._rigid(setup.gravity, q, dq, ddq)
         at_motors = [ddq @ drives.T, np.sign(dq @ drives.T), dq @ drives.T, np.ones_like(dq), q - q.mean(axis=0)]
         parts = [rigid, *(signal[:, None, :] * drives.T for signal in at_motors)]
         if added is not None:
             parts.append(rigid[:, :, -10:] * added[:, None, None])
         return np.concatenate(parts, axis=2), samples.target @ setup.torque.T
+
+    def _rigid(self, gravity: Array, *motion: Array) -> Array:
+        """Return the full regressor; that of the last motion is kept, since torques and drives do not change it."""
+        key = b''.join(each.tobytes() for each in (gravity, *motion))
+        if self._last[0] != key:
+            self._last = key, full_regressor(self.model(gravity), *motion)
+        return self._last[1]
 
     def information(self, rows: Array, torque: Array, keep: BoolArray | slice = slice(None)) -> Information:
         """Return the Gram matrices of some samples; all parameters are common to the joints."""
@@ -141,8 +149,7 @@ class _Test:
     def score(self, setup: SetUp, label: IntArray, added: Array | None = None, *, free: bool = False) -> Score:
         """Return the held-out errors in the coordinates of the set-up; ``free`` lets friction drive a joint."""
         rows, torque = self.rows(setup, added)
-        parts = tuple(self.information(rows, torque, label == k) for k in np.unique(label))
-        bench = Bench(fit=parts, judge=parts)
+        bench = Bench.of_parts([self.information(rows, torque, label == k) for k in np.unique(label)])
         precision = self.solve(bench.total, free=free)[2]
         return bench.score(lambda info: self.solve(info, precision, free=free)[0])
 
@@ -215,7 +222,7 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
     for _ in range(described.n + 1):  # at most one finding a joint, and the mount
         changed = _change(setup, test, label, held, moments)
         single = _by_cost(_neighbours(setup, screen), screen)
-        halves = _by_cost(_coupled_pairs(setup, described, _RATIOS[2:]), screen)  # not to be paired: no ratio is theirs
+        halves = _by_cost(_half_as_much(setup, [each for _, each in single], described), screen)  # not to be paired
         several = [
             found for kind in ('axis', 'torque') if (found := _several_reversed(setup, screen, kind)) is not None
         ]
@@ -471,14 +478,9 @@ def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
         finding = Finding(kind='coordinates', joints=names, text=text, remedy=f'set effort_at: {other} beside drives')
         turned = replace(model, effort_at=other).effort_map
         yield replace(setup, torque=turned, findings=(*setup.findings, finding))
-    yield from _coupled_pairs(setup, model, _RATIOS[:2])
-
-
-def _coupled_pairs(setup: SetUp, model: RobotModel, ratios: Sequence[float]) -> Iterator[SetUp]:
-    """Yield the set-ups in which two neighbours that turn, and are not coupled yet, are coupled with some ratio."""
-    for k in range(1, model.n):
+    for k in range(1, model.n):  # two neighbours that turn, and are not coupled yet
         if model.joint_types[k - 1 : k + 1] == ('revolute', 'revolute') and setup.drives[k, k - 1] == 0.0:
-            for ratio in ratios:
+            for ratio in _RATIOS[:2]:
                 yield from _coupled(setup, model, k, ratio)
 
 
@@ -526,23 +528,41 @@ def _coupled(setup: SetUp, model: RobotModel, k: int, ratio: float) -> list[SetU
     ]
 
 
+def _coupling(setup: SetUp, found: SetUp, model: RobotModel) -> tuple[int, int, float] | None:
+    """Return the joint, the number among :func:`_coupled`, and the ratio of a coupling; None for what is none."""
+    joints = found.findings[-1].joints
+    for k in (k for k in range(1, model.n) if model.joint_names[k - 1 : k + 1][::-1] == joints):
+        for ratio in _RATIOS:
+            for number, each in enumerate(_coupled(setup, model, k, ratio)):
+                if each.findings == found.findings and np.array_equal(each.drives, found.drives):
+                    return k, number, ratio
+    return None
+
+
+def _half_as_much(setup: SetUp, ranked: Sequence[SetUp], model: RobotModel) -> Iterator[SetUp]:
+    """Yield couplings with half the ratio, of each only with the sign that is ranked first."""
+    known = set[tuple[int, int]]()
+    for each in ranked:
+        coupling = _coupling(setup, each, model)
+        if coupling is not None and coupling[:2] not in known:
+            known.add(coupling[:2])
+            yield _coupled(setup, model, coupling[0], 0.5 * coupling[2])[coupling[1]]
+
+
 def _with_ratio(setup: SetUp, found: SetUp, screen: _Test) -> list[SetUp]:
-    """Return a coupling that was found with a ratio of 1 or -1 and with the most probable one; nothing for others."""
+    """Return a coupling with a ratio of 1 or -1 and with the most probable one; nothing for what is none."""
     from scipy.optimize import minimize_scalar  # not at the top: see robotid_ros.signals.filtering
 
-    model, finding = screen.described, found.findings[-1]
-    pairs: dict[tuple[str, ...], int] = {model.joint_names[k - 1 : k + 1][::-1]: k for k in range(1, model.n)}
-    for ratio in _RATIOS if finding.joints in pairs else ():
-        for number, each in enumerate(_coupled(setup, model, pairs[finding.joints], ratio)):
-            if each.findings != found.findings or not np.array_equal(each.drives, found.drives):
-                continue
+    coupling = _coupling(setup, found, screen.described)
+    if coupling is None:
+        return []
+    k, number, ratio = coupling
 
-            def at(size: float, sign: float = np.sign(ratio), number: int = number) -> SetUp:
-                return _coupled(setup, model, pairs[finding.joints], sign * size)[number]
+    def at(size: float) -> SetUp:
+        return _coupled(setup, screen.described, k, np.sign(ratio) * size)[number]
 
-            best = minimize_scalar(lambda size: screen.cost(at(size)), bounds=_SIZES, method='bounded').x
-            return [at(1.0), at(float(f'{best:.3g}'))]
-    return []
+    best = minimize_scalar(lambda size: screen.cost(at(size)), bounds=_SIZES, method='bounded').x
+    return [at(1.0), at(float(f'{best:.3g}'))]
 
 
 def _magnitude(samples: Samples, model: RobotModel) -> Finding | None:

@@ -163,8 +163,8 @@ def _between(tried: dict[float, Score], best: float) -> list[float]:
     """Return constants [s] between the best and its neighbours: the error of a step has no parabola."""
     constants = sorted(tried)
     k = constants.index(best)
-    sides = (*constants[max(k - 1, 0) : k], *constants[k + 1 : k + 2])
-    return [float(np.sqrt(best * each)) if best * each > 0.0 else 0.5 * (best + each) for each in sides]
+    sides = (*constants[max(k - 1, 0) : k], *constants[k + 1 : k + 2]) if best else ()
+    return [float(np.sqrt(best * each)) or 0.5 * best for each in sides]
 
 
 def choose_delay(

@@ -34,7 +34,7 @@ from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import Candidate, estimate, fit_of, fits_to_compare
 from robotid_ros.identification.information import PASSES, BaseRegressor, Rows, solved
-from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
+from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups, predicted_by_others
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.model_choice import (
     Chosen,
@@ -432,10 +432,7 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Ar
     label = groups(samples, GROUPS)
     solve = partial(solved, precision=fit.precision, friction=fit.friction if fit.bounded else None, prior=fit.prior)
     found = Bench.of(samples, label, rigid, own).without(solve)
-    values, friction = found[:, : rigid.shape[2]], found[:, rigid.shape[2] :].reshape(len(found), samples.n, linear)
-    # Each sample with what all other groups gave.
-    predicted = np.einsum('Nnb,Nb->Nn', samples.recorded(rigid), values[label])
-    predicted += np.einsum('Nnk,Nnk->Nn', samples.recorded(own), friction[label])
+    predicted = predicted_by_others(label, samples.recorded(rigid), samples.recorded(own), found)
     measured, predicted = samples.measured @ model.drives, predicted @ model.drives
     metrics = torque_metrics(model.joint_names, measured, predicted)
     return metrics, found, Score.of_errors(measured - predicted, label)
