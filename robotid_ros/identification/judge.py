@@ -20,15 +20,11 @@ The score is the logarithm of the held-out error,
 E_j the mean square of joint j: half of it counts the joints alike, half by their torque. The rule is: a challenger
 takes the incumbent's place if L falls by more than one standard error of that fall over the groups (Breiman et al.,
 Classification and Regression Trees, 1984, section 3.4.3); where it is the best of many, by the quantile that corrects
-for their number.
-
-Automatic choices, with what was compared.
-
-Gram matrices of a linear torque model, group by group, by which any of its fits is judged on states it has not seen.
+for their number. What contradicts a description has to be worth a part of the error, too.
 
 A fit minimises the error against the filtered torque; it is judged by the torque as recorded. To be fitted, a linear
 model needs only a small Gram matrix of each group, so that weights, priors and bounds are tried without another pass
-over the samples.
+over the samples. A :class:`Decision` tells what was chosen, and the error of everything it was compared with.
 """
 
 from collections.abc import Callable, Sequence
