@@ -11,6 +11,7 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,8 @@ from scipy.spatial.transform import Rotation
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
-from robotid_ros.identification import identify
+from robotid_ros.identification import identify, setup_search
+from robotid_ros.identification.judge import Score
 from robotid_ros.identification.plausibility import torque_size
 from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.identification.setup_search import find_setup
@@ -67,6 +69,34 @@ def test_any_mount_is_found_to_two_degrees(seed: int) -> None:
     assert kinds(setup) == [('gravity', ())]
     assert np.degrees(np.arccos(setup.gravity @ gravity / 9.81**2)) < 2.0
     assert np.linalg.norm(setup.gravity) == pytest.approx(9.81)
+
+
+@pytest.mark.parametrize(
+    ('gain', 'nats', 'independent', 'found'),
+    [
+        (0.25, 10.0, 1e3, True),  # a fifth of the error in states left out
+        (0.1, 10.0, 1e3, False),
+        (0.1, 300.0, 1e3, True),  # or of the posterior's, which that error confirms
+        (-0.1, 300.0, 1e3, False),
+        (0.1, 6.0, 10.0, False),  # so few are no more than one in a hundred
+        (0.1, 8.0, 10.0, True),
+    ],
+)
+def test_a_set_up_is_contradicted_by_the_error_or_by_the_masses_too(gain, nats, independent, found) -> None:
+    described = SetUp.as_described(ARM)
+    mounted = setup_search._mounted(described, -ARM.gravity, ARM.gravity)
+    spread = np.linspace(-0.05, 0.05, 10)[:, None]
+
+    def score(setup: SetUp, label: object = None) -> Score:
+        squares = np.exp(-2.0 * (gain + spread)) if setup is mounted else np.ones((10, 1))
+        return Score(squares=squares * np.ones(ARM.n), count=np.ones((10, ARM.n)))
+
+    def cost(setup: SetUp, *, free: bool = False) -> float:
+        return -nats if setup is mounted else 0.0
+
+    test = SimpleNamespace(cost=cost, score=score, described=ARM, independent=independent)
+    taken = setup_search._challenge([(-nats, mounted)], described, score(described), test, test, None, [])
+    assert (taken is not None) is found
 
 
 @pytest.mark.parametrize('seed', range(3))

@@ -56,8 +56,9 @@ _TOUCHES, _OVERSHOOT = 0.05, 0.2  # of an effort: how near to zero a magnitude c
 _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
 _WORTH = float(np.log(1.2))  # fall of L: a wrong set-up costs more than a fifth of the error, chance on real arms less
+# It is that of the posterior's logarithm over joints and independent samples, too, which is one of errors and masses.
 _RATIOS, _SIZES = (1.0, -1.0, 0.5, -0.5), (0.1, 4.0)  # of coupled motors: to be ranked, and the sizes they may have
-_UNUSUAL = float(np.log(100.0))  # of joints reversed alike, one in a hundred: what adds nothing does not join
+_UNUSUAL = float(np.log(100.0))  # of a finding beside the posterior, one in a hundred: what adds nothing does not join
 _CUTS = 20  # moments in each recording at which its load may change
 
 
@@ -70,7 +71,7 @@ class _Test:
         if described.n > 1 and np.ptp(mass) <= 1e-3 * mass.max():  # filled in for a simulator: they say nothing
             described = replace(described, inertial=np.zeros_like(described.inertial))
         self.mean, self.deviation = standard_prior(described, rotor_inertia=True)
-        self.n = described.n
+        self.n, self.independent = described.n, float(samples.independent_per_sample * np.sum(samples.weight))
         if not self.mean[: 10 * self.n].any():  # no masses known: any body between a joint and the next
             self.mean = np.concatenate([_any_bodies(described), np.zeros(self.n)])
         # Efforts may be currents or counts: the prior says how torque is shared out, not how large it is.
@@ -294,8 +295,12 @@ def _challenge(
     if screen.cost(best, free=True) > screen.cost(setup, free=True):
         return None
     # Each finding is worth its part of the error. Hypotheses count within their kind, since all kinds are as likely.
-    if not held.contradicted_by(least_error, alike_in_kind, max(len(best.findings) - len(known), 1) * _WORTH):
-        return None
+    added = max(len(best.findings) - len(known), 1)
+    if not held.contradicted_by(least_error, alike_in_kind, added * _WORTH):
+        # Or of the posterior's: bodies that the description excludes may explain the states left out nearly as well.
+        told = (least - screen.cost(best) - _UNUSUAL * added) / screen.independent
+        if told <= added * _WORTH or not held.loses_to(least_error):
+            return None
     # On some arms two faults look alike: a last joint's torque and position, a zero before or after a parallel axis.
     named = {(one.kind, one.joints) for one in best.findings}
     alike = [
