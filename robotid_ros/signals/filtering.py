@@ -148,7 +148,7 @@ def _gain(length: int, share: float, order: int) -> Array:
 
 def passed_share(ratio: Array, order: int = ORDER) -> Array:
     """Return what :func:`zero_phase_low_pass` leaves of tones, of the shape of their frequencies over the cutoff."""
-    return np.asarray(1.0 / (1.0 + float(np.sqrt(2.0) - 1.0) * np.square(ratio) ** order))  # of 2 a square, no power
+    return np.asarray(1.0 / (1.0 + float(np.sqrt(2.0) - 1.0) * np.square(ratio) ** order))
 
 
 def settling_samples(rate: float, cutoff: float) -> int:
