@@ -17,12 +17,20 @@ import sys
 import textwrap
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
+from time import sleep
 
 import pytest
 from ros_helpers import NodeProcess, assert_refused, ros_environment
 
 pytest.importorskip('rclpy', reason='needs the ros extra')
 pytestmark = pytest.mark.ros
+
+import rclpy  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
+
+from robotid_ros.nodes.runtime import call_service  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 PROBE = textwrap.dedent("""
@@ -213,3 +221,36 @@ def test_nodes_call_nothing_that_humble_lacks() -> None:
     for path in (Path(__file__).parents[1] / 'robotid_ros' / 'nodes').glob('*.py'):
         used = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
         assert not used & set(NOT_ON_HUMBLE.split()), path.name
+
+
+def test_a_service_that_drops_its_first_answer_is_asked_again() -> None:
+    context = rclpy.Context()
+    context.init(domain_id=int(ros_environment()['ROS_DOMAIN_ID']))
+    server, asker = (rclpy.create_node(name, context=context) for name in ('server', 'asker'))
+
+    def answer(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        response.message = 'to the second question'
+        return response
+
+    service, got = server.create_service(Trigger, 'reluctant', answer), []
+    asking, answering = (SingleThreadedExecutor(context=context) for _ in range(2))
+    asking.add_node(asker)
+    answering.add_node(server)
+    threads = [
+        Thread(target=asking.spin, daemon=True),
+        Thread(target=lambda: got.append(call_service(asker, Trigger, 'reluctant', Trigger.Request(), 10.0))),
+    ]
+    for thread in threads:
+        thread.start()
+    dropped = 0
+    while threads[1].is_alive():
+        if dropped:
+            answering.spin_once(timeout_sec=0.05)
+        else:
+            taken = service.handle.service_take_request(Trigger.Request)
+            dropped += bool(taken and taken[0] is not None)
+            sleep(0.01)
+    asking.shutdown()
+    context.shutdown()
+    assert dropped == 1
+    assert got[0].message == 'to the second question'

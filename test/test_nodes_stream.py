@@ -130,11 +130,12 @@ def driver(node):
     return made
 
 
-def tick(driver, moment, begin=np.inf):
-    """Let the clock come, and a joint state of an arm on its path."""
+def tick(driver, moment, begin=np.inf, *, stands=False):
+    """Let the clock come, and a joint state of an arm on its path, or that stands there."""
     stamp = Time(sec=int(moment), nanosec=round(moment % 1.0 * 1e9))
     driver.state.time._take(Clock(clock=stamp))
     position, velocity, _ = PLAN.reference.evaluate([max(moment - begin, 0.0)])
+    velocity = np.zeros_like(velocity) if stands else velocity
     message = JointState(name=list(MODEL.joint_names), position=position[0], velocity=velocity[0])
     message.header.stamp = stamp
     driver.state._on_message(message)
@@ -182,6 +183,25 @@ def test_what_fails_at_every_look_ends_the_run_and_the_arm_is_stopped(driver, mo
     (stop,) = driver.link.stops
     assert stop.header.stamp == Time()
     assert 'ZeroDivisionError: made by a test' in driver._status.text
+
+
+@pytest.mark.parametrize('holds', [True, False])
+def test_an_arm_that_stands_is_stopped_again_unless_its_controller_holds_it(driver, monkeypatch, holds):
+    """A controller that only lost its goal may still lead it; one that ended it by itself does not."""
+    driver.state.listen(MODEL.joint_names)
+    tick(driver, 100.0)
+    driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
+    for moment in np.arange(100.01, 100.8, 0.01):
+        tick(driver, moment, 100.5)
+    monkeypatch.setattr(driver.link, 'holds', holds)
+    monkeypatch.setattr(driver.link, 'fault', lambda: 'the controller aborted its goal')
+    driver._on_monitor()
+    assert len(driver.link.stops) == 1
+    assert driver._status.text.startswith('stopping: the controller aborted its goal')
+    for moment in np.arange(100.8, 103.0, 0.01):
+        tick(driver, moment, moment - 0.3, stands=True)
+        driver._on_monitor()
+    assert len(driver.link.stops) == (1 if holds else 2)
 
 
 def test_a_clock_that_stands_still_starts_nothing(driver):

@@ -393,7 +393,8 @@ class ArmDriver:
         if run is None:
             self._monitor.cancel()
             return
-        self._guarded(self._look)(run)  # what fails in it ends the run like any fault: the next lines see to that
+        # What fails in it ends the run like any fault: the next lines see to that.
+        self._guarded(self._look)(run)
         before = run.state
         clock, now = self._both_clocks()
         for order in run.tick(clock, now, simulated=self.state.time.simulated):
