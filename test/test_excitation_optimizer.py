@@ -40,6 +40,26 @@ def ur10e_design():
     return optimize_excitation(ur10e(), ExcitationConfig(period=16.0, starts=2, iterations=150))
 
 
+def test_all_evaluations_are_counted(monkeypatch) -> None:
+    """Of every round of every start and hop, by a count of our own, up to where the best is finished."""
+    counted, lagrangian, finish = [], optimizer.ExcitationProblem.lagrangian, optimizer.finish
+    calls = 0
+
+    def counting(*arguments):
+        nonlocal calls
+        calls += 1
+        return lagrangian(*arguments)
+
+    def finishing(*arguments):
+        counted.append(calls)
+        return finish(*arguments)
+
+    monkeypatch.setattr(optimizer.ExcitationProblem, 'lagrangian', counting)
+    monkeypatch.setattr(optimizer, 'finish', finishing)
+    design = optimize_excitation(planar_arm(2, limits=limits(2)), replace(QUICK, jobs=1))
+    assert [design.evaluations] == counted
+
+
 def observation_condition(model, trajectory):
     """Condition numbers of the stacked regressor of all parameters, by numpy's SVD."""
     base = base_parameters(model, rotor_inertia=True, viscous=True, coulomb=True, offset=True)

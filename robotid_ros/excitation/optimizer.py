@@ -273,8 +273,8 @@ def minimise(
                 for sharpness, penalty, part in _ROUNDS:
                     steps = max(3, round(config.iterations * part))
                     other, count = _improve(problem, other, sharpness, penalty, steps)
+                    evaluations += count
                     told(part, f'hop {hop + 1} of {hops}')
-                evaluations += count
                 starts = finished = sorted([*starts, other], key=_value_and_number)
         except (KeyboardInterrupt, _Cancelled):
             interrupted = True
