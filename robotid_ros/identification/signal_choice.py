@@ -17,7 +17,7 @@
   through a low-pass of its own, so that the step of Coulomb friction at a reversal comes out as a ramp. A linear
   model still holds once the same filter is applied to its columns (the parallel filtering of Gautier 1997).
 
-Both are looked for beside the terms that the fit has: friction that builds up after a reversal looks like a torque that
+They are looked for beside the terms that the fit has: friction that builds up after a reversal looks like a torque that
 is late or slow. The cutoff of the zero-phase low-pass over motion and torque follows from the band of the motion.
 """
 
