@@ -74,15 +74,16 @@ def test_any_mount_is_found_to_two_degrees(seed: int) -> None:
 @pytest.mark.parametrize(
     ('gain', 'nats', 'independent', 'found'),
     [
-        (0.25, 10.0, 1e3, True),  # a fifth of the error in states left out
-        (0.1, 10.0, 1e3, False),
-        (0.1, 300.0, 1e3, True),  # or of the posterior's, which that error confirms
-        (-0.1, 300.0, 1e3, False),
-        (0.1, 6.0, 10.0, False),  # so few are no more than one in a hundred
-        (0.1, 8.0, 10.0, True),
+        (0.25, 0.0, 1e3, True),  # a fifth of the error in states left out
+        (0.1, 0.0, 1e3, False),
+        (0.1, 50.0, 1e3, False),
+        (0.1, 120.0, 1e3, True),  # or so much less of it that bodies become so much less strange
+        (-0.01, 300.0, 1e3, False),  # which the error has to confirm
+        (0.1, 4.0, 10.0, False),  # a prior that a hundredth of all set-ups breaks by chance
+        (0.1, 5.0, 10.0, True),
     ],
 )
-def test_a_set_up_is_contradicted_by_the_error_or_by_the_masses_too(gain, nats, independent, found) -> None:
+def test_a_set_up_is_contradicted_by_the_error_and_by_bodies_that_are_strange(gain, nats, independent, found) -> None:
     described = SetUp.as_described(ARM)
     mounted = setup_search._mounted(described, -ARM.gravity, ARM.gravity)
     spread = np.linspace(-0.05, 0.05, 10)[:, None]
@@ -92,10 +93,13 @@ def test_a_set_up_is_contradicted_by_the_error_or_by_the_masses_too(gain, nats, 
         return Score(squares=squares * np.ones(ARM.n), count=np.ones((10, ARM.n)))
 
     def cost(setup: SetUp, *, free: bool = False) -> float:
-        return -nats if setup is mounted else 0.0
+        return -1.0 if setup is mounted else 0.0
 
-    test = SimpleNamespace(cost=cost, score=score, described=ARM, independent=independent)
-    taken = setup_search._challenge([(-nats, mounted)], described, score(described), test, test, None, [])
+    def strangeness(setup: SetUp) -> float:
+        return 7.0 if setup is mounted else 7.0 + nats
+
+    test = SimpleNamespace(cost=cost, strangeness=strangeness, score=score, described=ARM, independent=independent)
+    taken = setup_search._challenge([(-1.0, mounted)], described, score(described), test, test, None, [])
     assert (taken is not None) is found
 
 

@@ -56,7 +56,6 @@ _TOUCHES, _OVERSHOOT = 0.05, 0.2  # of an effort: how near to zero a magnitude c
 _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
 _WORTH = float(np.log(1.2))  # fall of L: a wrong set-up costs more than a fifth of the error, chance on real arms less
-# It is that of the posterior's logarithm over joints and independent samples, too, which is one of errors and masses.
 _RATIOS, _SIZES = (1.0, -1.0, 0.5, -0.5), (0.1, 4.0)  # of coupled motors: to be ranked, and the sizes they may have
 _UNUSUAL = float(np.log(100.0))  # of a finding beside the posterior, one in a hundred: what adds nothing does not join
 _CUTS = 20  # moments in each recording at which its load may change
@@ -140,8 +139,15 @@ class _Test:
             found = non_negative(matrix, vector + pull * mean, bounded)
             told = info.precision(info.residual_squares(found) / np.maximum(info.count, 1e-300))
             current = current if fixed else told
-        cost = -0.5 * share * float(info.count @ np.log(told)) + 0.5 * float(np.sum(pull * (found - mean) ** 2))
-        return found, cost, current
+        return found, self._strange(found) - 0.5 * share * float(info.count @ np.log(told)), current
+
+    def _strange(self, found: Array) -> float:
+        mean, pull = self.prior(len(found))
+        return 0.5 * float(np.sum(pull * (found - mean) ** 2))
+
+    def strangeness(self, setup: SetUp) -> float:
+        """Return minus the logarithm of the prior at the posterior's maximum."""
+        return self._strange(self.solve(self.information(*self.rows(setup)))[0])
 
     def cost(self, setup: SetUp, *, free: bool = False) -> float:
         """Return minus the logarithm of the posterior at its maximum; ``free`` lets friction drive a joint."""
@@ -297,9 +303,10 @@ def _challenge(
     # Each finding is worth its part of the error. Hypotheses count within their kind, since all kinds are as likely.
     added = max(len(best.findings) - len(known), 1)
     if not held.contradicted_by(least_error, alike_in_kind, added * _WORTH):
-        # Or of the posterior's: bodies that the description excludes may explain the states left out nearly as well.
-        told = (least - screen.cost(best) - _UNUSUAL * added) / screen.independent
-        if told <= added * _WORTH or not held.loses_to(least_error):
+        # Bodies that the description excludes may explain states left out nearly as well: how strange they are counts.
+        bodies = screen.strangeness(setup) - screen.strangeness(best)
+        fall = held.gain(least_error)[0] + bodies / screen.independent
+        if bodies <= added * _UNUSUAL or fall <= added * _WORTH or not held.loses_to(least_error):
             return None
     # On some arms two faults look alike: a last joint's torque and position, a zero before or after a parallel axis.
     named = {(one.kind, one.joints) for one in best.findings}
