@@ -163,6 +163,12 @@ def test_a_signal_that_turns_at_its_extremes_has_no_limit(step) -> None:
     assert plausibility._clipped(torque, np.zeros(len(torque))) == 0.0
 
 
+def test_a_joint_whose_velocity_is_told_as_zero_is_no_traceback() -> None:
+    model, data = RobotModel.from_urdf(TWO_LINKS), recorded(1)
+    still = replace(data, dq=data.dq * [1.0, 0.0])
+    assert identify(still, model, config=PLAIN).joints[1].joint == 'elbow'
+
+
 def test_a_joint_that_only_rubs_is_not_saturated() -> None:
     """Its torque is one of two values, but for little noise."""
     model, data = RobotModel.from_urdf(TWO_LINKS), recorded(1)

@@ -141,6 +141,15 @@ def tick(driver, moment, begin=np.inf, *, stands=False):
     driver.state._on_message(message)
 
 
+def set_out(driver):
+    """Begin a run, up to where the arm moves."""
+    driver.state.listen(MODEL.joint_names)
+    tick(driver, 100.0)
+    driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
+    for moment in np.arange(100.01, 100.8, 0.01):
+        tick(driver, moment, 100.5)
+
+
 def test_a_stop_that_cannot_be_planned_is_said_and_tried_once_more(driver, monkeypatch):
     driver.state.listen(MODEL.joint_names)
     tick(driver, 100.0)
@@ -169,11 +178,7 @@ def test_a_stop_that_cannot_be_planned_is_said_and_tried_once_more(driver, monke
 
 @pytest.mark.parametrize('part', ['surroundings', 'link'])
 def test_what_fails_at_every_look_ends_the_run_and_the_arm_is_stopped(driver, monkeypatch, part):
-    driver.state.listen(MODEL.joint_names)
-    tick(driver, 100.0)
-    driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
-    for moment in np.arange(100.01, 100.8, 0.01):
-        tick(driver, moment, 100.5)
+    set_out(driver)
 
     def broken():
         raise ZeroDivisionError('made by a test')
@@ -188,11 +193,7 @@ def test_what_fails_at_every_look_ends_the_run_and_the_arm_is_stopped(driver, mo
 @pytest.mark.parametrize('holds', [True, False])
 def test_an_arm_that_stands_is_stopped_again_unless_its_controller_holds_it(driver, monkeypatch, holds):
     """A controller that only lost its goal may still lead it; one that ended it by itself does not."""
-    driver.state.listen(MODEL.joint_names)
-    tick(driver, 100.0)
-    driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
-    for moment in np.arange(100.01, 100.8, 0.01):
-        tick(driver, moment, 100.5)
+    set_out(driver)
     monkeypatch.setattr(driver.link, 'holds', holds)
     monkeypatch.setattr(driver.link, 'fault', lambda: 'the controller aborted its goal')
     driver._on_monitor()

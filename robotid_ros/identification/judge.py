@@ -307,7 +307,7 @@ class Bench:
 
 
 def predicted_by_others(label: IntArray, rigid: Array, own: Array, values: Array) -> Array:
-    """Return the torque of each sample by what all groups but its own gave, shape (N, n).
+    """Return the torque of each sample by what all groups but its own gave, shape (N, n) [N m].
 
     Parameters
     ----------

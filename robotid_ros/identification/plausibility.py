@@ -463,12 +463,14 @@ def open_parameters(rows: Rows) -> BoolArray:
 
 
 def _clipped(torque: Array, model: Array) -> float:
-    """Return the share of samples that stand at a limit near an extreme, 0 where the torque ends as signals do.
+    """Return the share of samples, (N,), that stand at a limit near an extreme, 0 where the torque ends as signals do.
 
     One value occurs there far more often than any other one near it, and hardly any lies beyond, as where resampling
     overshoots. Quantised torque has levels, of which the last ones are seldom; and a torque that stands still near its
     extreme for a reason, as in steady motion, is explained by the model.
     """
+    if not len(torque):  # a joint whose recorded velocity is zero throughout
+        return 0.0
     span = float(np.ptp(torque))
     for distance in (torque.max() - torque, torque - torque.min()):
         level = np.floor(distance / max(_LEVEL * span, 1e-300)).astype(int)

@@ -71,8 +71,8 @@ class _Test:
             described = replace(described, inertial=np.zeros_like(described.inertial))
         self.mean, self.deviation = standard_prior(described, rotor_inertia=True)
         self.n, self.independent = described.n, float(samples.independent_per_sample * np.sum(samples.weight))
-        self.told = bool(self.mean[: 10 * self.n].any())
-        if not self.told:  # no masses known: any body between a joint and the next
+        self.masses_known = bool(self.mean[: 10 * self.n].any())
+        if not self.masses_known:  # any body between a joint and the next
             self.mean = np.concatenate([_any_bodies(described), np.zeros(self.n)])
         # Efforts may be currents or counts: the prior says how torque is shared out, not how large it is.
         rigid, links = full_regressor(described, samples.q, samples.dq, samples.ddq), slice(10 * self.n)
@@ -148,7 +148,7 @@ class _Test:
 
     def strangeness(self, setup: SetUp) -> float:
         """Return minus the logarithm of the prior at the posterior's maximum; 0 where a description tells no masses."""
-        return 0.0 if not self.told else self._strange(self.solve(self.information(*self.rows(setup)))[0])
+        return 0.0 if not self.masses_known else self._strange(self.solve(self.information(*self.rows(setup)))[0])
 
     def cost(self, setup: SetUp, *, free: bool = False) -> float:
         """Return minus the logarithm of the posterior at its maximum; ``free`` lets friction drive a joint."""
