@@ -51,21 +51,24 @@ NODE_PROCESSES ?= 3
 CORE_PROCESSES ?= 2
 PYTEST := $(BIN)/python -m pytest --durations 15
 SPREAD := --dist loadfile --no-loadscope-reorder --numprocesses
-NODE_FILES = $(filter-out test/test_excitation_%,$(shell grep -l 'mark\.ros' test/test_*.py))
-NODES_FIRST := $(patsubst %,test/test_%.py,demo chain_node recorder_node identification_node calibration_live)
-CORE_FIRST := $(patsubst %,test/test_%.py,docs_blocks report_page identification_estimators dynamics_minimal_model \
-	friction_strokes execution_faults cli docs_build identification_er16 identification_damage excitation_optimizer fleet)
+NODE_FILES = $(filter-out test/excitation/%,$(shell grep -l 'mark\.ros' test/*/test_*.py))
+NODES_FIRST := $(patsubst %,test/%.py,demo/test_demo nodes/test_chain_node nodes/test_recorder_node \
+	nodes/test_identification_node calibration/test_calibration_live)
+CORE_FIRST := $(patsubst %,test/%.py,package/test_docs_blocks report/test_report_page \
+	identification/test_identification_estimators dynamics/test_dynamics_minimal_model friction/test_friction_strokes \
+	execution/test_execution_faults commands/test_cli package/test_docs_build identification/test_identification_er16 \
+	identification/test_identification_damage excitation/test_excitation_optimizer fleet/test_fleet)
 test: $(VENV)/.test
 	@echo 'two groups of tests, about ten minutes; each is printed when it has ended'
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target test-nodes test-core
 
 test-nodes: $(VENV)/.test
-	failed=0; $(PYTEST) -m ros test/test_excitation_*.py || failed=1; \
+	failed=0; $(PYTEST) -m ros test/excitation || failed=1; \
 	$(PYTEST) $(SPREAD) $(NODE_PROCESSES) -m ros $(NODES_FIRST) $(filter-out $(NODES_FIRST),$(NODE_FILES)) && exit $$failed
 
 test-core: $(VENV)/.test
 	nice -n 10 $(PYTEST) $(SPREAD) $(CORE_PROCESSES) -m 'not ros' $(CORE_FIRST) \
-	$(filter-out $(CORE_FIRST),$(wildcard test/test_*.py))
+	$(filter-out $(CORE_FIRST),$(wildcard test/*/test_*.py))
 
 # Some of them: make mutants MUTANTS='--only execution/'
 MUTANTS ?=

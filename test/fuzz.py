@@ -39,7 +39,7 @@ from mcap.writer import CompressionType, Writer
 sys.path.insert(0, str(Path(__file__).parent))
 
 from recorder_helpers import JOINTS, START, joint_state, reference_message
-from test_model_ur_calibration import CONSTANTS, summary
+from ur_calibration_file import CONSTANTS, summary
 
 from robotid_ros.calibration.points import read_joints, read_points
 from robotid_ros.data import (

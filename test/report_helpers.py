@@ -27,8 +27,9 @@ import pytest
 import robotid_ros
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import inverse_dynamics
-from robotid_ros.excitation import FourierTrajectory
-from robotid_ros.model import RobotModel
+from robotid_ros.excitation import ExcitationConfig, ExcitationDesign, FourierTrajectory
+from robotid_ros.excitation.criteria import Excitation
+from robotid_ros.model import JointLimits, RobotModel
 
 DEADLINE = 300.0
 UR10E = Path(robotid_ros.__file__).parent / 'robots' / 'ur10e.urdf'
@@ -201,3 +202,29 @@ def moving_arm(seed: int, samples: int = 1500) -> tuple[RobotModel, Dataset]:
         joint_names=model.joint_names, time=time_, q=q, dq=dq, ddq=ddq, tau=tau, rate=samples / 10.0, cutoff=20.0
     )
     return model, dataset
+
+
+def small_design(model: RobotModel, size: float = 0.1, condition: float = 12.0, **settings: object) -> ExcitationDesign:
+    """Return a design without a search: cosines about an upright pose."""
+    rng = np.random.default_rng(2)
+    a = np.zeros((model.n, 2))
+    a[:, 0], a[:, 1] = size, -0.25 * size * rng.uniform(0.5, 1.0, model.n)
+    offset = np.array([0.0, -np.pi / 2, 0.6, -1.0, 0.4, 0.0])[: model.n]
+    trajectory = FourierTrajectory(a=a, b=np.zeros_like(a), offset=offset, base_frequency=0.1)
+    limits = JointLimits(
+        **{
+            **{name: getattr(model.limits, name) for name in ('lower', 'upper', 'velocity', 'jerk', 'effort')},
+            'acceleration': np.full(model.n, 8.0),
+        }
+    )
+    criteria = Excitation(
+        condition=300.0, condition_scaled=condition, log_det=1.0, mean_variance=1.0, worst_variance=1.0
+    )
+    return ExcitationDesign(
+        trajectory=trajectory,
+        joint_names=model.joint_names,
+        excitation=criteria,
+        config=ExcitationConfig(period=10.0, **{'link_radius': 0.05, **settings}),  # type: ignore[arg-type]
+        limits=limits,
+        base_parameters=36,
+    )

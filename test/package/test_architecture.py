@@ -1,0 +1,135 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Imports go downwards only; the core needs no ROS, no MuJoCo, no compiler."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / 'robotid_ros'
+
+LAYERS = [
+    {'errors', 'rooms', 'threads'},
+    {'arrays', 'files', 'jobs', 'progress', 'reading', 'settings'},
+    {'tables'},
+    {'model', 'signals'},
+    {'dynamics', 'friction', 'data'},
+    {'excitation', 'identification', 'calibration'},
+    {'simulation'},  # what it measures is what a calibration takes
+    {'execution'},
+    {'free_floating'},  # its trajectories are those of excitation
+    {'export'},
+    {'report'},
+    {'workflow'},
+    {'fleet'},
+    {'nodes'},
+    {'demo'},
+    {'commands'},
+    {'cli'},
+    {'__main__'},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+OPTIONAL = {
+    'rclpy': {'nodes'},
+    'sensor_msgs': {'nodes'},
+    'geometry_msgs': {'nodes'},
+    'trajectory_msgs': {'nodes'},
+    'std_msgs': {'nodes'},
+    'std_srvs': {'nodes'},
+    'diagnostic_msgs': {'nodes'},
+    'builtin_interfaces': {'nodes'},
+    'rcl_interfaces': {'nodes'},
+    'tf2_msgs': {'nodes'},
+    'nav_msgs': {'nodes'},
+    'mujoco': {'simulation', 'export'},
+}
+
+
+def _area(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix('.py')
+
+
+def _imports(path: Path) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f'{path}:{node.lineno}: relative import'
+            found.append((node.module or '', node.lineno))
+    return found
+
+
+FILES = sorted(path for path in PACKAGE.rglob('*.py') if path != PACKAGE / '__init__.py')
+
+
+@pytest.mark.parametrize('path', FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_down(path: Path) -> None:
+    area = _area(path)
+    assert area in LEVEL, f'{area} has no place in the architecture'
+    for module, line in _imports(path):
+        top, *below = module.split('.')
+        if top == 'robotid_ros' and below:
+            other = below[0]
+            same = other == area or other == '__version__'
+            assert same or LEVEL[other] < LEVEL[area], f'{path}:{line}: {area} must not import {other}'
+        elif top in OPTIONAL:
+            assert area in OPTIONAL[top], f'{path}:{line}: {area} must not import {top}'
+
+
+def test_the_core_imports_with_everything_optional_hidden() -> None:
+    core = [
+        '.'.join(path.relative_to(ROOT).with_suffix('').parts)
+        for path in FILES
+        if _area(path) not in ('nodes', 'simulation')
+    ]
+    hidden = [
+        *OPTIONAL,
+        'plotly',
+        'tornado',
+        'distributed',
+        'trimesh',
+        'mcap',
+        'zstandard',
+        'pyarrow',
+        'rosbags',
+        'pinocchio',
+        'pytest',
+        'hypothesis',
+    ]
+    program = (
+        'import importlib, os, sys\n'
+        "os.environ['PATH'] = ''\n"
+        f'for name in {hidden}: sys.modules[name] = None\n'
+        f'for name in {core}: importlib.import_module(name)\n'
+    )
+    done = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    'room', ['calibration', 'data', 'dynamics', 'excitation', 'identification', 'model', 'simulation']
+)
+def test_what_a_room_offers_is_there_whichever_file_of_it_came_first(room: str) -> None:
+    """A file that is called as a name of its room takes the name's place when it is imported."""
+    code = f"""if True:
+        import importlib, pathlib, sys, types
+        room = importlib.import_module('robotid_ros.{room}')
+        for path in pathlib.Path(room.__file__).parent.glob('[!_]*.py'):
+            importlib.import_module(f'robotid_ros.{room}.{{path.stem}}')
+        sys.exit(', '.join(name for name in room.__all__ if isinstance(getattr(room, name), types.ModuleType)) or 0)
+        """
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
