@@ -10,8 +10,8 @@
 """Live data capture and identification of robot arms.
 
 The numerical core (``model``, ``dynamics``, ``friction``, ``signals``, ``data``, ``excitation``,
-``identification``, ``calibration``, ``free_floating``) needs numpy and scipy only; ROS is imported
-by ``nodes`` alone and MuJoCo by ``simulation`` alone.
+``identification``, ``loads``, ``calibration``, ``free_floating``) needs numpy and scipy only; ROS is
+imported by ``nodes`` alone and MuJoCo by ``simulation`` alone.
 """
 
 __version__: str

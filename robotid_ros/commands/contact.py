@@ -29,7 +29,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.export.source_code import contact_header, identifier
 from robotid_ros.files import output_folder, write_files
 from robotid_ros.identification import IdentificationResult, TorquePredictor
-from robotid_ros.identification.contact import contact_levels, monitored, smallest_push
+from robotid_ros.loads.contact import contact_levels, monitored, smallest_push
 
 _POSES = 100  # of a recording, in which pushes are looked at
 

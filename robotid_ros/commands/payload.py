@@ -23,7 +23,7 @@ from robotid_ros.commands.terminal import joint_table, progress_bar, save_yaml
 from robotid_ros.errors import DataError
 from robotid_ros.files import output_folder
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, identify
-from robotid_ros.identification.payload import drive_gains, identify_payload
+from robotid_ros.loads.payload import drive_gains, identify_payload
 from robotid_ros.model.inertia import inertial_parameters
 from robotid_ros.workflow import load_datasets
 

@@ -25,7 +25,7 @@ from robotid_ros.data.context import read_context
 from robotid_ros.data.wrench_recording import AXES, read_wrench
 from robotid_ros.errors import DataError
 from robotid_ros.files import output_folder
-from robotid_ros.identification.wrench import WrenchResult, identify_wrench
+from robotid_ros.loads.wrench import WrenchResult, identify_wrench
 from robotid_ros.reading import read_yaml, refusing
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from robotid_ros.dynamics import MinimalModel
 from robotid_ros.errors import ModelError
 from robotid_ros.files import write_files
-from robotid_ros.identification.contact import ContactLevels
+from robotid_ros.loads.contact import ContactLevels
 
 LANGUAGES = ('c', 'cpp', 'python')
 _NAME = 'inverse_dynamics'  # of the files

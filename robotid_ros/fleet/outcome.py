@@ -28,7 +28,7 @@ from robotid_ros.data.readers import SUFFIXES, below
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.files import output_folder, write_text
 from robotid_ros.identification import IdentificationResult, TorquePredictor, validate
-from robotid_ros.identification.payload import identify_payload
+from robotid_ros.loads.payload import identify_payload
 from robotid_ros.model import RobotModel
 from robotid_ros.reading import read_text, read_yaml, refusing
 from robotid_ros.report.subject import judged

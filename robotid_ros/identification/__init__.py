@@ -11,7 +11,6 @@
 
 from robotid_ros.identification.assembly import calibrated_urdf
 from robotid_ros.identification.config import ESTIMATORS, IdentificationConfig
-from robotid_ros.identification.payload import PayloadResult, drive_gains, identify_payload
 from robotid_ros.identification.predictor import TorquePredictor, validate
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.selection import SelectionConfig, select
@@ -23,13 +22,10 @@ __all__ = [
     'IdentificationConfig',
     'IdentificationResult',
     'Metrics',
-    'PayloadResult',
     'SelectionConfig',
     'TorquePredictor',
     'calibrated_urdf',
-    'drive_gains',
     'identify',
-    'identify_payload',
     'select',
     'torque_metrics',
     'validate',

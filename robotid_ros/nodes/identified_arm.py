@@ -35,9 +35,10 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array
 from robotid_ros.data import ProcessingSettings, Recording, process_file, process_recording
 from robotid_ros.errors import DataError, IdentificationError, MissingDependencyError
-from robotid_ros.identification import IdentificationResult, PayloadResult, TorquePredictor, identify_payload
-from robotid_ros.identification.contact import ContactDetector, ContactLevels, TorqueMonitor, standstill_friction
-from robotid_ros.identification.wrench import WrenchResult, flange_motion
+from robotid_ros.identification import IdentificationResult, TorquePredictor
+from robotid_ros.loads import PayloadResult, identify_payload
+from robotid_ros.loads.contact import ContactDetector, ContactLevels, TorqueMonitor, standstill_friction
+from robotid_ros.loads.wrench import WrenchResult, flange_motion
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.nodes.description import DescriptionConfig
 from robotid_ros.nodes.messages import (

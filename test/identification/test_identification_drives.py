@@ -25,11 +25,11 @@ from robotid_ros.execution.resting_effort import holds_no_gravity
 from robotid_ros.export.identified import identified_arm, identified_model, loss_of
 from robotid_ros.export.replay import replay
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, TorquePredictor, identify, validate
-from robotid_ros.identification.contact import TorqueMonitor, monitored
-from robotid_ros.identification.payload import drive_gains, identify_payload
 from robotid_ros.identification.selection import select
 from robotid_ros.identification.session import RecursiveIdentifier
 from robotid_ros.identification.setup_search import find_setup
+from robotid_ros.loads.contact import TorqueMonitor, monitored
+from robotid_ros.loads.payload import drive_gains, identify_payload
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.inertia import inertial_parameters
 from robotid_ros.report.subject import predicted_run

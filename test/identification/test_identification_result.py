@@ -34,10 +34,10 @@ from robotid_ros.identification import (
     torque_metrics,
     validate,
 )
-from robotid_ros.identification.contact import TorqueMonitor
-from robotid_ros.identification.payload import drive_gains, identify_payload
 from robotid_ros.identification.physical import believable_prior, physical_parameters
 from robotid_ros.identification.setup import SetUp
+from robotid_ros.loads.contact import TorqueMonitor
+from robotid_ros.loads.payload import drive_gains, identify_payload
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters, pseudo_inertia
 

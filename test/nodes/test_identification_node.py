@@ -26,8 +26,9 @@ from robotid_ros.data import Recording, write_csv
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import IdentificationError, MissingDependencyError
-from robotid_ros.identification import IdentificationResult, PayloadResult, TorquePredictor, identify, validate
-from robotid_ros.identification.wrench import WrenchResult
+from robotid_ros.identification import IdentificationResult, TorquePredictor, identify, validate
+from robotid_ros.loads import PayloadResult
+from robotid_ros.loads.wrench import WrenchResult
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters
 

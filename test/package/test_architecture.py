@@ -26,6 +26,7 @@ LAYERS = [
     {'model', 'signals'},
     {'dynamics', 'friction', 'data'},
     {'excitation', 'identification', 'calibration'},
+    {'loads'},
     {'simulation'},  # what it measures is what a calibration takes
     {'execution'},
     {'free_floating'},  # its trajectories are those of excitation

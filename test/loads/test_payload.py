@@ -16,7 +16,8 @@ import pytest
 from identification_helpers import UR10E, dataset, fourier_motion, pinocchio_torque
 
 from robotid_ros.errors import IdentificationError
-from robotid_ros.identification import IdentificationResult, identify, identify_payload
+from robotid_ros.identification import IdentificationResult, identify
+from robotid_ros.loads import identify_payload
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters, split_inertial_parameters
 

@@ -29,7 +29,8 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.export.identified import identified_model
 from robotid_ros.export.source_code import contact_header, write_code
 from robotid_ros.identification import TorquePredictor
-from robotid_ros.identification.contact import (
+from robotid_ros.identification.setup import SetUp
+from robotid_ros.loads.contact import (
     ContactDetector,
     ContactLevels,
     TorqueMonitor,
@@ -37,7 +38,6 @@ from robotid_ros.identification.contact import (
     smallest_push,
     standstill_friction,
 )
-from robotid_ros.identification.setup import SetUp
 
 RATE, CUTOFF = 100.0, 10.0
 
