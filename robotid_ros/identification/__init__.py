@@ -9,13 +9,18 @@
 
 """Identification of inertial and friction parameters from joint motion and torque."""
 
-from robotid_ros.identification.assembly import calibrated_urdf
-from robotid_ros.identification.config import ESTIMATORS, IdentificationConfig
-from robotid_ros.identification.predictor import TorquePredictor, validate
-from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.selection import SelectionConfig, select
-from robotid_ros.identification.steps import identify
-from robotid_ros.identification.verdict import Metrics, torque_metrics
+from typing import TYPE_CHECKING
+
+from robotid_ros.rooms import on_demand
+
+if TYPE_CHECKING:
+    from robotid_ros.identification.assembly import calibrated_urdf
+    from robotid_ros.identification.config import ESTIMATORS, IdentificationConfig
+    from robotid_ros.identification.predictor import TorquePredictor, validate
+    from robotid_ros.identification.result import IdentificationResult
+    from robotid_ros.identification.selection import SelectionConfig, select
+    from robotid_ros.identification.steps import identify
+    from robotid_ros.identification.verdict import Metrics, torque_metrics
 
 __all__ = [
     'ESTIMATORS',
@@ -30,3 +35,20 @@ __all__ = [
     'torque_metrics',
     'validate',
 ]
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        'ESTIMATORS': 'config',
+        'IdentificationConfig': 'config',
+        'IdentificationResult': 'result',
+        'Metrics': 'verdict',
+        'SelectionConfig': 'selection',
+        'TorquePredictor': 'predictor',
+        'calibrated_urdf': 'assembly',
+        'identify': 'steps',
+        'select': 'selection',
+        'torque_metrics': 'verdict',
+        'validate': 'predictor',
+    },
+)
