@@ -15,8 +15,8 @@ and ROS parameters refuse the same values with the same message.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -196,12 +196,21 @@ class Settings:
         """
         if not isinstance(content, Mapping):
             raise cls.error(f'expected a mapping of settings, got {content!r:.60}')
-        known = [item.name for item in settings_of(cls)]
-        for name in content:
+        cls._require_known(content)
+        return cls(**content)
+
+    def changed(self: Config, content: Mapping[str, Any]) -> Config:
+        """Return the configuration with other values of some settings; raises as :meth:`from_dict` does."""
+        self._require_known(content)
+        return replace(self, **content)
+
+    @classmethod
+    def _require_known(cls, names: Iterable[str]) -> None:
+        known = tuple(item.name for item in settings_of(cls))
+        for name in names:
             if name not in known:
                 message = f"'{name}' is not a setting; there are: {', '.join(known)}"
-                raise cls.error(message, name=name, expected=tuple(known))
-        return cls(**content)
+                raise cls.error(message, name=name, expected=known)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for YAML, tuples as lists."""

@@ -131,37 +131,82 @@ def load_by_purpose(path: Path, model: RobotModel, config: RobotConfig | None) -
     return context.purpose, _named(process_file(path, settings)[0], path.name)
 
 
-def identify_files(
-    paths: Sequence[str | Path],
-    model: RobotModel,
-    settings: ProcessingSettings,
-    config: IdentificationConfig,
-    *,
-    friction_data: Sequence[str | Path] = (),
-    validation: Sequence[str | Path] = (),
-    validation_settings: ProcessingSettings | None = None,
-    train_fraction: float | None = None,
-    selection: SelectionConfig | None = None,
-    topic: str | None = None,
-    context: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-) -> Identification:
-    """Identify an arm from files: recordings or datasets to learn from.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """Recordings or datasets to identify an arm from, and how they are read.
 
     Parameters
     ----------
-    paths : sequence of str or Path
-    model : RobotModel
-    settings : ProcessingSettings
-    config : IdentificationConfig
-    friction_data : sequence of str or Path
+    training : sequence of str or Path
+    friction : sequence of str or Path
         Recordings of friction sweeps.
     validation : sequence of str or Path
         Recordings or datasets that only the metrics see.
+    settings : ProcessingSettings
     validation_settings : ProcessingSettings, optional
-        How they are processed where they were made with another excitation; by default as the others.
+        How those for validation are processed where they were made with another excitation; by default as the others.
     train_fraction, topic
         See :func:`load_datasets`; a fraction takes the place of ``validation``.
+    """
+
+    training: Sequence[str | Path]
+    friction: Sequence[str | Path] = ()
+    validation: Sequence[str | Path] = ()
+    settings: ProcessingSettings
+    validation_settings: ProcessingSettings | None = None
+    train_fraction: float | None = None
+    topic: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.validation and self.train_fraction is not None:
+            raise DataError('give recordings to validate with, or a fraction to train with, not both')
+        same = set(map(realpath, self.training)) & set(map(realpath, self.validation))  # takes links that lead back
+        if same:
+            raise DataError(
+                f'{same.pop()} is given for training and for validation; a model cannot be judged on its own data'
+            )
+
+    def read(self, model: RobotModel) -> tuple[list[Dataset], list[Dataset], list[FrictionStrokes], list[str]]:
+        """Return what trains, what is held out, the friction strokes, and what was found in each file.
+
+        Raises
+        ------
+        DataError
+            As :func:`load_datasets` does; if a joint moves that the model holds at zero.
+        """
+        unseen = _unseen_joints([*self.training, *self.validation], model, self.settings, self.topic)
+        training, held_out, summaries = load_datasets(
+            self.training, self.settings, topic=self.topic, train_fraction=self.train_fraction
+        )
+        summaries += [f'note       {sentence}' for sentence in unseen]
+        if self.validation:
+            judging = self.validation_settings or self.settings
+            held_out, _, more = load_datasets(self.validation, judging, topic=self.topic)
+            summaries += more
+        strokes = [read_strokes(path, self.settings, self.topic) for path in self.friction]
+        summaries += [
+            f'friction   {Path(path).name}: {each.count} steady strokes'
+            for path, each in zip(self.friction, strokes, strict=True)
+        ]
+        return training, held_out, strokes, summaries
+
+
+def identify_files(
+    files: Files,
+    model: RobotModel,
+    config: IdentificationConfig,
+    *,
+    selection: SelectionConfig | None = None,
+    context: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Identification:
+    """Identify an arm from files.
+
+    Parameters
+    ----------
+    files : Files
+    model : RobotModel
+    config : IdentificationConfig
     selection : SelectionConfig, optional
         Whether the recordings are dealt out to training, validation and test, and friction models compete:
         see :func:`robotid_ros.identification.selection.select`.
@@ -173,28 +218,11 @@ def identify_files(
     Raises
     ------
     RobotIdError
-        As reading, processing and identifying do; if a joint moves that the model holds at zero.
+        As reading, processing and identifying do.
     """
-    if validation and train_fraction is not None:
-        raise DataError('give recordings to validate with, or a fraction to train with, not both')
-    same = set(map(realpath, paths)) & set(map(realpath, validation))  # takes links that lead back to themselves
-    if same:
-        raise DataError(
-            f'{same.pop()} is given for training and for validation; a model cannot be judged on its own data'
-        )
-    unseen = _unseen_joints([*paths, *validation], model, settings, topic)
-    training, held_out, summaries = load_datasets(paths, settings, topic=topic, train_fraction=train_fraction)
-    summaries += [f'note       {sentence}' for sentence in unseen]
-    if validation:
-        held_out, _, more = load_datasets(validation, validation_settings or settings, topic=topic)
-        summaries += more
-    strokes = [read_strokes(path, settings, topic) for path in friction_data]
-    summaries += [
-        f'friction   {Path(path).name}: {each.count} steady strokes'
-        for path, each in zip(friction_data, strokes, strict=True)
-    ]
+    training, held_out, strokes, summaries = files.read(model)
     selection = selection or SelectionConfig()
-    if selection.select and train_fraction is not None:
+    if selection.select and files.train_fraction is not None:
         raise DataError('the selection deals whole recordings out; leave out the fraction to train with')
     result = selection.method(
         training, model, friction_data=strokes, validation=held_out, config=config, progress=progress

@@ -34,6 +34,7 @@ from robotid_ros.fleet.outcome import keep
 from robotid_ros.identification import IdentificationConfig
 from robotid_ros.jobs import engine
 from robotid_ros.report.content import Table
+from robotid_ros.workflow import Files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,14 +98,20 @@ def _task(entry: Entry, options: argparse.Namespace, config: IdentificationConfi
         given.excitation, given.period = entry.excitation, None
     try:
         source = source_of(given, [entry.recording])
+        files = Files(
+            training=[entry.recording],
+            friction=entry.friction_data,
+            validation=entry.validate,
+            settings=source.settings,
+            train_fraction=None if entry.validate else options.train_fraction,
+            topic=options.topic,
+        )
     except RobotIdError as cause:
         return Outcome(entry=entry, result=None, problem=str(cause))
     return Task(
         entry=entry,
+        files=files,
         model=source.model,
-        settings=source.settings,
         config=config,
-        train_fraction=None if entry.validate else options.train_fraction,
-        topic=options.topic,
         command=shlex.join(['robotid', *options.words]),
     )

@@ -31,7 +31,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash, output_folder
 from robotid_ros.identification import IdentificationConfig, SelectionConfig
 from robotid_ros.model.packaged import arm_file
-from robotid_ros.workflow import identify_files, write_identification
+from robotid_ros.workflow import Files, identify_files, write_identification
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,22 +73,24 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.validate_excitation and not validation:
         raise DataError('--validate-excitation belongs to the recordings to judge by; there are none')
-    validation_settings = replace(settings, **motion_settings(options.validate_excitation, model.joint_names))
+    files = Files(
+        training=training,
+        friction=sweeps,
+        validation=validation,
+        settings=settings,
+        validation_settings=replace(settings, **motion_settings(options.validate_excitation, model.joint_names)),
+        train_fraction=options.train_fraction,
+        topic=options.topic,
+    )
     config = settings_from(options, IdentificationConfig)
     folder = output_folder(options.out)
     with progress_bar('identify') as progress:
         found = identify_files(
-            training,
+            files,
             model,
-            settings,
             config,
-            friction_data=sweeps,
-            validation=validation,
-            validation_settings=validation_settings,
-            context=source.context,
-            train_fraction=options.train_fraction,
             selection=settings_from(options, SelectionConfig),
-            topic=options.topic,
+            context=source.context,
             progress=progress,
         )
     # What it takes to repeat it: the hash of the robot description, and the command.

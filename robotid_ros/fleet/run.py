@@ -20,7 +20,6 @@ import numpy as np
 import yaml
 
 import robotid_ros
-from robotid_ros.data import ProcessingSettings
 from robotid_ros.errors import MissingDependencyError, RobotIdError
 from robotid_ros.files import file_hash, write_text
 from robotid_ros.fleet.outcome import Entry, Finding, Outcome, judge, keep, kept, own_error
@@ -29,7 +28,7 @@ from robotid_ros.jobs import LOST, each
 from robotid_ros.model import RobotModel
 from robotid_ros.progress import Progress
 from robotid_ros.reading import read_yaml
-from robotid_ros.workflow import identify_files, load_datasets
+from robotid_ros.workflow import Files, identify_files, load_datasets
 
 _FINDINGS = 'findings.yaml'
 
@@ -38,17 +37,26 @@ _FINDINGS = 'findings.yaml'
 class Task:
     """One identification, with everything it takes but the recordings, which are read where it runs.
 
-    For ``train_fraction`` see :func:`robotid_ros.workflow.load_datasets`; ``topic`` is that of bags. The ``command`` by
-    which it was asked for goes into the provenance.
+    The ``command`` by which it was asked for goes into the provenance.
     """
 
     entry: Entry
+    files: Files
     model: RobotModel
-    settings: ProcessingSettings
     config: IdentificationConfig
-    train_fraction: float | None = None
-    topic: str | None = None
     command: str = ''
+
+    @property
+    def key(self) -> str:
+        """A digest of everything the result depends on: files, arm, settings, version."""
+        files = self.files
+        content = [
+            robotid_ros.__version__,
+            joblib.hash((self.model, files.settings, self.config, files.train_fraction, files.topic)),
+        ]
+        for kind, paths in (('', files.training), ('validate', files.validation), ('friction', files.friction)):
+            content += [kind, *(digest for path in paths for digest in _digests(Path(path)))]
+        return hashlib.sha256('\n'.join(content).encode()).hexdigest()
 
 
 def identify_fleet(
@@ -72,7 +80,7 @@ def identify_fleet(
     MissingDependencyError
         If a recording needs a library that is not installed: the next one would need it too.
     """
-    keys = ['' if isinstance(task, Outcome) else key_of(task) for task in tasks]
+    keys = ['' if isinstance(task, Outcome) else task.key for task in tasks]
     found: dict[int, Outcome] = {}
     waiting: list[tuple[int, Task]] = []
     for k, (task, key) in enumerate(zip(tasks, keys, strict=True)):
@@ -139,7 +147,7 @@ def _succession(chain: list[tuple[Task, Outcome]]) -> list[Finding | None]:
         if held and (outcome.result is not None):
             usual = float(np.median([own_error(result) for result in held]))
             try:
-                datasets, _, _ = load_datasets([task.entry.recording], task.settings, topic=task.topic)
+                datasets, _, _ = load_datasets(task.files.training, task.files.settings, topic=task.files.topic)
                 finding = judge(datasets, task.model, held[-1], outcome.result, usual)
             except RobotIdError as cause:
                 finding = Finding(error=np.inf, usual=usual, cause=f'another arm: {cause}')
@@ -147,18 +155,6 @@ def _succession(chain: list[tuple[Task, Outcome]]) -> list[Finding | None]:
         if outcome.result is not None and outcome.usable and (finding is None or not finding.cause):
             held.append(outcome.result)
     return found
-
-
-def key_of(task: Task) -> str:
-    """Return a digest of everything the result depends on: files, arm, settings, version."""
-    entry = task.entry
-    content = [
-        robotid_ros.__version__,
-        joblib.hash((task.model, task.settings, task.config, task.train_fraction, task.topic)),
-    ]
-    for kind, paths in (('', [entry.recording]), ('validate', entry.validate), ('friction', entry.friction_data)):
-        content += [kind, *(digest for path in paths for digest in _digests(path))]
-    return hashlib.sha256('\n'.join(content).encode()).hexdigest()
 
 
 def _digests(path: Path) -> Iterator[str]:
@@ -176,16 +172,7 @@ def _identified(task: Task) -> Outcome:
     entry = task.entry
     problem = ''
     try:
-        found = identify_files(
-            [entry.recording],
-            task.model,
-            task.settings,
-            task.config,
-            friction_data=entry.friction_data,
-            validation=entry.validate,
-            train_fraction=task.train_fraction,
-            topic=task.topic,
-        )
+        found = identify_files(task.files, task.model, task.config)
         origin = {'command': task.command, 'folder': str(Path.cwd())}
         result = replace(found.result, provenance={**origin, **found.result.provenance})
         return Outcome(

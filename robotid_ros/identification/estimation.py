@@ -31,7 +31,7 @@ from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import Information, Rows, reweighted, solve, solved
 from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
 from robotid_ros.identification.least_squares import LinearEstimator, fit_of_parameters, least_squares
-from robotid_ros.identification.model_choice import Chosen, few_of, stroke_prior
+from robotid_ros.identification.model_choice import Chosen, few_of
 from robotid_ros.identification.prior import Prior, description_prior, is_placeholder
 from robotid_ros.identification.samples import ENOUGH, Samples
 from robotid_ros.identification.separable import separable_least_squares
@@ -70,6 +70,20 @@ class Candidate:
     plain: bool = False
     equal: bool = False
 
+    def of_all_samples(self, chosen: Chosen) -> tuple[Rows, FrictionModel, Array, Prior | None]:
+        """Return the rows, the friction, its shape and the prior by which this way fits all samples."""
+        rows, samples = chosen.rows, chosen.rows.samples
+        if self.plain:
+            rows = Rows(rows.base, samples.sliding(None).with_bandwidth(None).in_motion())
+            return rows, friction_model(PLAIN), np.zeros((samples.n, 0)), None
+        prior, by_strokes = self.prior, chosen.stroke_prior()
+        if prior is not None:  # found by a few samples
+            scale = few_of(samples).independent_per_sample / samples.independent_per_sample
+            prior = replace(prior, strength=prior.strength * scale)
+        if by_strokes is not None:
+            prior = by_strokes if prior is None else replace(prior, friction=by_strokes.friction, own=None)
+        return rows, chosen.friction, chosen.shape, prior
+
 
 def automatic(
     chosen: Chosen, model: RobotModel, config: IdentificationConfig
@@ -95,24 +109,9 @@ def automatic(
     return fit, decisions, (taken, *(each for each in (first, *others) if each is not taken))
 
 
-def _of_all_samples(chosen: Chosen, way: Candidate) -> tuple[Rows, FrictionModel, Array, Prior | None]:
-    """Return the rows, the friction, its shape and the prior by which a way fits all samples."""
-    rows, samples = chosen.rows, chosen.rows.samples
-    if way.plain:
-        rows = Rows(rows.base, samples.sliding(None).with_bandwidth(None).in_motion())
-        return rows, friction_model(PLAIN), np.zeros((samples.n, 0)), None
-    prior, by_strokes = way.prior, stroke_prior(chosen)
-    if prior is not None:  # found by a few samples
-        scale = few_of(samples).independent_per_sample / samples.independent_per_sample
-        prior = replace(prior, strength=prior.strength * scale)
-    if by_strokes is not None:
-        prior = by_strokes if prior is None else replace(prior, friction=by_strokes.friction, own=None)
-    return rows, chosen.friction, chosen.shape, prior
-
-
 def fit_of(chosen: Chosen, way: Candidate, *, dissipative: bool = True) -> tuple[Rows, TorqueFit]:
     """Return the rows and the fit of a way to fit the parameters."""
-    rows, friction, shape, prior = _of_all_samples(chosen, way)
+    rows, friction, shape, prior = way.of_all_samples(chosen)
     estimator: LinearEstimator = 'ols' if way.equal else 'wls'
     return rows, least_squares(rows, friction, shape, estimator=estimator, prior=prior, dissipative=dissipative)
 
@@ -126,7 +125,7 @@ def fits_to_compare(
     """
     known: dict[bool, Information] = {}
     for way in ways:
-        rows, friction, shape, prior = _of_all_samples(chosen, way)
+        rows, friction, shape, prior = way.of_all_samples(chosen)
         if way.plain not in known:
             load = rows.torque(fit.base_values) if friction.needs_load else None
             known[way.plain] = rows.information(friction, shape, load)
@@ -214,7 +213,7 @@ def estimate(
     if method == 'ols' and chosen.strokes is not None:  # the rows' weight is 1, and that of the strokes relative to it
         alone = least_squares(chosen.rows, chosen.friction, chosen.shape, estimator='wls', covariance=False)
         variance = float(1.0 / alone.precision.mean())
-    prior = stroke_prior(chosen, variance)
+    prior = chosen.stroke_prior(variance)
     fit = least_squares(chosen.rows, chosen.friction, chosen.shape, estimator=method, prior=prior)
     return fit, (Decision(subject='estimator', chosen=config.estimator),), ()
 
@@ -248,7 +247,7 @@ def _alternating(
         found.friction_parameters,
         converged=found.usable,
         reason=found.reason(model.joint_names, limit),
-        prior=stroke_prior(chosen),
+        prior=chosen.stroke_prior(),
     )
     note = f'alternating, {len(found.errors)} iterations{"" if found.usable else ", not usable"}'
     last = Alternative(name='last iteration', error=found.errors[-1])
@@ -269,7 +268,7 @@ def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tu
         rigid, few.dq, few.target, friction, described, config, position=few.q, strokes=strokes
     )
     seconds = time.perf_counter() - begin
-    direct = separable_least_squares(rigid, few, friction, fit_scale=False)
+    _, direct_values, direct_parameters, problems = separable_least_squares(rigid, few, friction, fit_scale=False)
 
     def rmse(values: Array, parameters: Array) -> Array:
         torque = rigid @ values + friction.torque(few.dq, parameters, few.target, few.q)
@@ -285,8 +284,8 @@ def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tu
         alternatives=(
             Alternative(name='bee colony', error=rmse(values, parameters)),
             Alternative(
-                name=f'separable least squares, {direct.evaluations} linear problems',
-                error=rmse(direct.base_values, np.concatenate([direct.linear, direct.shape], axis=1)),
+                name=f'separable least squares, {problems} linear problems',
+                error=rmse(direct_values, direct_parameters),
             ),
         ),
     )

@@ -90,6 +90,18 @@ class Chosen:
     strokes: FrictionStrokes | None = None
     terms: Terms | None = None
 
+    def stroke_prior(self, variance: float = 1.0) -> Prior | None:
+        """Return the friction parameters of the strokes as a prior, for rows of this variance; None without strokes.
+
+        The normal equations count correlated samples as independent ones; the strokes are weighted in the same
+        proportion.
+        """
+        if self.strokes is None:
+            return None
+        found = stroke_friction(self.friction, self.strokes)
+        weight = variance / self.rows.samples.independent_per_sample
+        return Prior.of_strokes(replace(found, weight=weight), len(self.rows.base.independent))
+
 
 def named_friction(
     base: BaseRegressor, samples: Samples, name: str, *, smooth: bool
@@ -114,14 +126,16 @@ def named_friction(
     best: tuple[Score, FrictionModel, Array, str] | None = None
     for each in _NAMED if name == 'auto' else (name,):
         for scale in (False, True) if smooth else (False,):
-            fit = separable_least_squares(rigid, samples, friction_model(each), fit_scale=scale, filtered=filtered)
-            columns = samples.friction_columns(fit.friction, fit.shape, rigid @ fit.base_values)
-            own, own_recorded = samples.passed(columns)
-            score, _, _ = Bench.of_rows(samples, label, filtered, own, recorded, own_recorded).linear(fit.friction)
+            model = friction_model(each)
+            model, values, own, _ = separable_least_squares(rigid, samples, model, fit_scale=scale, filtered=filtered)
+            shape = own[:, len(model.signed) :]
+            columns = samples.friction_columns(model, shape, rigid @ values)
+            passed, as_recorded = samples.passed(columns)
+            score, _, _ = Bench.of_rows(samples, label, filtered, passed, recorded, as_recorded).linear(model)
             text = f'{each}, {"smooth" if scale else "exact"} sign'
             tried.append(Alternative(name=text, error=score.rmse))
             if best is None or best[0].loses_to(score):
-                best = score, fit.friction, fit.shape, text
+                best = score, model, shape, text
     assert best is not None
     decision = Decision(subject='friction', chosen=best[3], alternatives=tuple(tried))
     return best[1], best[2], decision
@@ -389,18 +403,6 @@ def _by_strokes(name: str, strokes: FrictionStrokes) -> tuple[FrictionModel, Arr
         )
     text = f'{friction.name}, by {strokes.count} strokes of {len(strokes.joint_names) - len(still)} joints'
     return friction, found.shape, Decision(subject='friction', chosen=text, alternatives=alternatives)
-
-
-def stroke_prior(chosen: Chosen, variance: float = 1.0) -> Prior | None:
-    """Return the friction parameters of the strokes as a prior, for rows of this variance; None without strokes.
-
-    The normal equations count correlated samples as independent ones; the strokes are weighted in the same proportion.
-    """
-    if chosen.strokes is None:
-        return None
-    found = stroke_friction(chosen.friction, chosen.strokes)
-    weight = variance / chosen.rows.samples.independent_per_sample
-    return Prior.of_strokes(replace(found, weight=weight), len(chosen.rows.base.independent))
 
 
 def without_ripple(name: str) -> str:

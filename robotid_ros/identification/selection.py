@@ -106,16 +106,7 @@ class SelectionConfig(Settings):
         return identify
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Indices of the trajectories for training, validation and test; every index occurs once."""
-
-    training: tuple[int, ...]
-    validation: tuple[int, ...]
-    test: tuple[int, ...]
-
-
-def split_trajectories(references: Sequence[int], rng: np.random.Generator) -> Split:
+def split_trajectories(references: Sequence[int], rng: np.random.Generator) -> dict[str, tuple[int, ...]]:
     """Deal trajectories out, 70 % for training, 20 % for validation, 10 % for the test, at least one reference each.
 
     Parameters
@@ -123,6 +114,11 @@ def split_trajectories(references: Sequence[int], rng: np.random.Generator) -> S
     references : sequence of int
         The number of the reference that each trajectory runs; all runs of one go to the same set.
     rng : numpy.random.Generator
+
+    Returns
+    -------
+    dict of tuple of int
+        The trajectories for ``training``, ``validation`` and ``test``; every index occurs once.
 
     Raises
     ------
@@ -141,9 +137,10 @@ def split_trajectories(references: Sequence[int], rng: np.random.Generator) -> S
     test = max(1, round(0.1 * count))
     training = count - validation - test
     sets = np.split(order, [training, training + validation])
-    return Split(
-        *(tuple(k for each in one for k in np.flatnonzero(np.equal(references, each)).tolist()) for one in sets)
-    )
+    return {
+        name: tuple(k for each in one for k in np.flatnonzero(np.equal(references, each)).tolist())
+        for name, one in zip(('training', 'validation', 'test'), sets, strict=True)
+    }
 
 
 def same_references(runs: Sequence[Dataset]) -> list[int]:
@@ -227,10 +224,10 @@ def select(
         for given in (datasets, validation)
     )
     split = split_trajectories(same_references(runs), np.random.default_rng(config.seed))
-    split = replace(split, validation=(*split.validation, *range(len(runs), len(runs) + len(extra))))
+    split['validation'] += tuple(range(len(runs), len(runs) + len(extra)))
     runs += extra
     base = base_parameters(model.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
-    for k in split.training:
+    for k in split['training']:
         require_data([runs[k]], model, base, config)
     require_radians(runs, model)
     contest = _Contest(runs, split, model, base, config, limit, friction_data, friction_models)
@@ -266,7 +263,7 @@ class _Contest:
     def __init__(
         self,
         runs: list[Dataset],
-        split: Split,
+        split: dict[str, tuple[int, ...]],
         model: RobotModel,
         base: BaseParameters,
         config: IdentificationConfig,
@@ -278,18 +275,17 @@ class _Contest:
         self.config = config if config.estimator != 'auto' else replace(config, estimator='alternating')
         self.limit, self.friction_data, self.sequence = limit, friction_data, sequence
         self.sweeps = [each.of_joints(model.joint_names) for each in friction_data]
-        self.paired = len(self.sweeps) == len(split.training) + len(split.test) + len(split.validation)
-        names = {kind: ', '.join(runs[k].sources[0] for k in getattr(split, kind)) for kind in Split.__slots__}
-        self.log = [f'{kind}: {text}' for kind, text in names.items()]
+        self.paired = len(self.sweeps) == sum(map(len, split.values()))
+        self.log = [f'{kind}: {", ".join(runs[k].sources[0] for k in members)}' for kind, members in split.items()]
         self.log.append(f'estimator: {self.config.estimator}')
         self.bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
         self.decisions: tuple[Decision, ...] = ()
         if self.config.automatic and config.torque_bandwidth == 0.0:
-            training = few_of(self._samples([runs[k] for k in split.training]))
+            training = few_of(self._samples([runs[k] for k in split['training']]))
             self.bandwidth, found = choose_bandwidth(Terms.plain(base, model.n), training)
             self.decisions = (found,)
-        self.validation = self._rows([runs[k] for k in split.validation])
-        self.test = self._rows([runs[k] for k in split.test])
+        self.validation = self._rows([runs[k] for k in split['validation']])
+        self.test = self._rows([runs[k] for k in split['test']])
 
     def _samples(self, datasets: list[Dataset]) -> Samples:
         return as_samples(
@@ -319,7 +315,7 @@ class _Contest:
         """Train, validate and test with one friction model."""
         usable: list[_Winner] = []
         others: list[_Winner] = []
-        for k in self.split.training:
+        for k in self.split['training']:
             candidate, errors = self._trained(k, name)
             good = bool((errors < self.limit).all())
             (usable if good else others).append(candidate)
@@ -331,7 +327,7 @@ class _Contest:
         if not usable:
             self.log.append(f'{name}: no usable result; next friction model')
             return winner
-        members = self.split.test
+        members = self.split['test']
         own = self._friction(self.test, members, winner.friction, winner.base_values)
         again = self._errors(self.test, winner, own)
         passed = bool((again < self.limit).all())
@@ -352,10 +348,11 @@ class _Contest:
         if friction.shape_names and strokes is not None:
             shape = stroke_friction(friction, strokes).shape
         elif friction.shape_names and self.config.estimator != 'alternating':  # it finds the shape by itself
-            shape = separable_least_squares(rows.rigid(), rows.samples, friction, fit_scale=False).shape
+            _, _, found, _ = separable_least_squares(rows.rigid(), rows.samples, friction, fit_scale=False)
+            shape = found[:, len(friction.signed) :]
         chosen = replace(self._chosen(run, rows, friction, shape), strokes=strokes)
         fit, _, _ = estimate(chosen, self.model, self.config)
-        again = self._friction(self.validation, self.split.validation, friction, fit.base_values)
+        again = self._friction(self.validation, self.split['validation'], friction, fit.base_values)
         # Sweeps of two sets are both honest judges of the validation; a refit on its own trajectories is not.
         parameters = [fit.friction_parameters, again] if self.paired else [again]
         tried = [
@@ -405,7 +402,7 @@ class _Contest:
             converged=not winner.reason,
             reason=winner.reason,
         )
-        judges = {kind: [self.runs[k] for k in getattr(self.split, kind)] for kind in ('validation', 'test')}
+        judges = {kind: [self.runs[k] for k in self.split[kind]] for kind in ('validation', 'test')}
         decisions = (*self.decisions, *(Decision(subject='selection', chosen=line) for line in self.log))
         chosen = self._chosen(winner.run, rows, winner.friction, winner.parameters[:, :0])
         result = conclude(

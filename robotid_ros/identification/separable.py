@@ -15,7 +15,7 @@ base parameters and the linear friction parameters are the exact linear least-sq
 solved at once, because they share the inertial parameters.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,36 +28,6 @@ _GRID = (0.15, 0.4, 0.65, 0.9)  # of the logarithmic range of a shape parameter
 _SCALE_RANGE = (1e-3, 0.5)  # of the largest speed: from nearly a step to nearly a line
 _STEP = 1e-4  # of a logarithm, for central differences
 _TOLERANCE = 1e-6  # relative decrease of the cost that counts as converged
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeparableFit:
-    """Result of the search.
-
-    Attributes
-    ----------
-    friction : FrictionModel
-        With the width of the sign found.
-    shape : ndarray, shape (n, s)
-    base_values : ndarray, shape (b,)
-    linear : ndarray, shape (n, k)
-    precision : ndarray, shape (n,)
-        Inverse residual variance per joint [1/(N m)^2].
-    cost : float
-        Weighted sum of squared residuals.
-    evaluations : int
-        Linear problems solved.
-    converged : bool
-    """
-
-    friction: FrictionModel
-    shape: Array
-    base_values: Array
-    linear: Array
-    precision: Array
-    cost: float
-    evaluations: int
-    converged: bool
 
 
 class _Problem:
@@ -197,7 +167,7 @@ def separable_least_squares(
     filtered: Array | None = None,
     start: Array | None = None,
     iterations: int = 25,
-) -> SeparableFit:
+) -> tuple[FrictionModel, Array, Array, int]:
     """Return base, friction and shape parameters of all joints at the weighted minimum.
 
     min over beta, f, theta of  sum_j p_j |tau_j - Y_j beta - F_j(theta_j) f_j|^2
@@ -216,6 +186,16 @@ def separable_least_squares(
         Logarithms of the shapes, and of the width, to start from; by default the best of a grid.
     iterations : int
         Gauss-Newton steps at most.
+
+    Returns
+    -------
+    friction : FrictionModel
+        With the width of the sign found.
+    values : ndarray, shape (b,)
+    parameters : ndarray, shape (n, k + s)
+        Of the friction, its shape last.
+    problems : int
+        How many linear ones were solved.
     """
     problem = _Problem(rigid, samples, friction, fit_scale, filtered)
     theta = _start(problem) if start is None else np.clip(start, problem.lower, problem.upper)
@@ -238,17 +218,9 @@ def separable_least_squares(
             problem.load = load
             damping *= 10.0
             converged = damping > 1e6
-    shape = np.exp(theta[:, : problem.s])
-    return SeparableFit(
-        friction=problem.model(theta),
-        shape=shape,
-        base_values=parameters[: problem.b],
-        linear=parameters[problem.b :].reshape(problem.n, problem.k),
-        precision=problem.precision,
-        cost=cost,
-        evaluations=problem.evaluations,
-        converged=converged,
-    )
+    linear = parameters[problem.b :].reshape(problem.n, problem.k)
+    own = np.concatenate([linear, np.exp(theta[:, : problem.s])], axis=1)
+    return problem.model(theta), parameters[: problem.b], own, problem.evaluations
 
 
 def _step(problem: _Problem, theta: Array, parameters: Array, damping: float) -> Array:

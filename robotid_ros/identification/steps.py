@@ -12,6 +12,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -85,13 +86,12 @@ def identify(
     datasets: Dataset | Sequence[Dataset],
     model: RobotModel,
     *,
-    friction: str | None = None,
-    estimator: str | None = None,
     friction_data: FrictionStrokes | Sequence[FrictionStrokes] = (),
     validation: Dataset | Sequence[Dataset] = (),
     test: Dataset | Sequence[Dataset] = (),
     config: IdentificationConfig | None = None,
     progress: Progress | None = None,
+    **settings: Any,
 ) -> IdentificationResult:
     """Identify the dynamic and friction parameters of an arm.
 
@@ -101,8 +101,6 @@ def identify(
         Training data, one dataset per recording; joints are matched by name and may be more than the model's.
     model : RobotModel
         Kinematics, and inertial parameters as a prior for what the data leave open.
-    friction, estimator : str, optional
-        In place of the configuration's.
     friction_data : FrictionStrokes or sequence of FrictionStrokes
         Steady strokes of friction sweeps. They choose the friction model, where it is not given, and its shape
         parameters, and count for the linear ones beside the training data; the alternating estimator takes all
@@ -113,6 +111,8 @@ def identify(
     config : IdentificationConfig, optional
     progress : callable, optional
         Called with a share from 0 to 1 and a text.
+    **settings
+        Of the configuration, in place of its own: ``friction='coulomb_viscous+offset', estimator='wls'``.
 
     Returns
     -------
@@ -122,12 +122,10 @@ def identify(
     Raises
     ------
     IdentificationError
-        If no model can be computed at all: no data, nothing moves, too few samples, a joint missing, positions
-        in degrees, or motion of a joint that the model holds still.
+        If a setting is not known, or if no model can be computed at all: no data, nothing moves, too few samples, a
+        joint missing, positions in degrees, or motion of a joint that the model holds still.
     """
-    config = IdentificationConfig() if config is None else config
-    config = config if friction is None else replace(config, friction=friction)
-    config = config if estimator is None else replace(config, estimator=estimator)
+    config = (config or IdentificationConfig()).changed(settings)
     if config.friction != 'auto':
         friction_model(without_ripple(config.friction))  # refuses unknown options before any work
     training = _listed(datasets)

@@ -10,7 +10,7 @@
 """The robot model: a serial chain of moving joints and rigid links; from a URDF with locked joints and lumped links."""
 
 import warnings
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from robotid_ros.arrays import Array, freeze_fields, require_names
-from robotid_ros.errors import ModelError, ModelWarning, SeveralArmsError
+from robotid_ros.errors import ModelError, ModelWarning
 from robotid_ros.model.inertia import physical_violation, transform_inertial_parameters
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.urdf_tree import MOVING, UrdfJoint, UrdfTree, parse_urdf, read_urdf_text
@@ -239,7 +239,7 @@ class RobotModel:
         """
         text = read_urdf_text(source)
         tree = parse_urdf(text)
-        chain = _chain(tree, base, tip, set(along) if joints is None or isinstance(joints, str) else set(joints))
+        chain = tree.chain(base, tip, set(along) if joints is None or isinstance(joints, str) else set(joints))
         base_name = chain[0].parent if chain else (base or tree.root)
         tip_name = chain[-1].child if chain else (tip or tree.root)
         moving = _moving_joints(tree, chain, joints)
@@ -307,76 +307,6 @@ class RobotModel:
     def with_inertial(self, inertial: Array, **changes: Any) -> 'RobotModel':
         """Return a copy with other inertial parameters, shape (n, 10), and any other fields changed."""
         return replace(self, inertial=inertial, **changes)
-
-
-def _chain(tree: UrdfTree, base: str | None, tip: str | None, wanted: Set[str]) -> list[UrdfJoint]:
-    """Return the joints from base to tip, fixed ones included; without a tip, along the joints that are wanted."""
-    for role, link in (('base', base), ('tip', tip)):
-        if link is not None:
-            require_names([link], list(tree.inertials), f'{role} link', 'the URDF', ModelError)
-    start = base or tree.root
-    if tip is None:
-        return _chain_to_branching(tree, start, wanted)
-    parent_joint = {joint.child: joint for joint in tree.joints.values()}
-    chain: list[UrdfJoint] = []
-    link = tip
-    while link != start:
-        if link not in parent_joint:
-            raise ModelError(f"tip link '{tip}' is not below base link '{start}'", name=tip, expected=start)
-        chain.append(parent_joint[link])
-        link = parent_joint[link].parent
-    return chain[::-1]
-
-
-def _chain_to_branching(tree: UrdfTree, start: str, wanted: Set[str], count: int = 0) -> list[UrdfJoint]:
-    """Follow the arm past a head or wheels to its flange or gripper; ``count`` joints of it are before the start.
-
-    Where several branches move, the arm goes on along the only one with joints that are wanted, unless another one
-    follows them. Otherwise it is the one with the most joints, if these are at least as many as it has until there;
-    shorter ones are the fingers of a gripper, where it ends.
-    """
-    lengths: dict[str, int] = {}  # joints that move one after the other from each on, dependent ones aside
-    for joint in reversed(_below(tree, tree.children[start])):
-        further = max((lengths[each.name] for each in tree.children[joint.child]), default=0)
-        lengths[joint.name] = further + (joint.kind in MOVING and joint.mimics is None)
-    chain: list[UrdfJoint] = []
-    link = start
-    while moving := [
-        joint for joint in tree.children[link] if any(each.kind in MOVING for each in _below(tree, [joint]))
-    ]:
-        moving.sort(key=lambda joint: -lengths[joint.name])
-        leading = [joint for joint in moving if any(each.name in wanted for each in _below(tree, [joint]))]
-        others = _below(tree, [joint for joint in moving if joint not in leading])
-        # Of fingers that follow one another, only the first is recorded.
-        fingers = {each.mimics for each in others} & {each.name for each in _below(tree, leading)}
-        if len(leading) == 1 and not fingers:
-            moving = leading
-        if len(moving) > 1:
-            longest = lengths[moving[0].name]
-            equal = [joint for joint in moving if lengths[joint.name] == longest]
-            if len(equal) > 1 and longest > count:
-                arms = [[each, *_chain_to_branching(tree, each.child, wanted, count + 1)] for each in equal]
-                ends = [next(each.child for each in reversed(arm) if each.kind in MOVING) for arm in arms]
-                message = (
-                    f"several parts move below link '{link}'; name the tip link of one, such as {', '.join(ends[:20])}"
-                )
-                raise SeveralArmsError(message, name=link, expected=tuple(ends))
-            if len(equal) > 1 or longest < count:
-                break
-        chain.append(moving[0])
-        count += moving[0].kind in MOVING
-        link = moving[0].child
-    while chain and chain[-1].kind not in MOVING:
-        chain.pop()
-    return chain
-
-
-def _below(tree: UrdfTree, joints: list[UrdfJoint]) -> list[UrdfJoint]:
-    """Return some joints and all below them, each after its parent."""
-    found = list(joints)
-    for joint in found:  # grows meanwhile
-        found += tree.children[joint.child]
-    return found
 
 
 def _moving_joints(tree: UrdfTree, chain: list[UrdfJoint], wanted: Sequence[str] | None) -> list[UrdfJoint]:

@@ -14,15 +14,15 @@ not have, are read from ``<transmission>`` (``mechanicalReduction``, and Drake's
 ``drake:rotor_inertia`` and ``drake:gear_ratio`` in its ``<actuator>``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 
-from robotid_ros.arrays import Array
-from robotid_ros.errors import ModelError
+from robotid_ros.arrays import Array, require_names
+from robotid_ros.errors import ModelError, SeveralArmsError
 from robotid_ros.model.inertia import inertia_matrix, inertial_parameters
 from robotid_ros.model.transforms import rpy_rotation, translation
 from robotid_ros.reading import read_text
@@ -63,6 +63,72 @@ class UrdfTree:
     joints: dict[str, UrdfJoint]
     children: dict[str, list[UrdfJoint]]
     gears: dict[str, tuple[float, float]]
+
+    def chain(self, base: str | None, tip: str | None, wanted: Set[str]) -> list[UrdfJoint]:
+        """Return the joints from base to tip, fixed ones included; without a tip, along the joints that are wanted."""
+        for role, link in (('base', base), ('tip', tip)):
+            if link is not None:
+                require_names([link], list(self.inertials), f'{role} link', 'the URDF', ModelError)
+        start = base or self.root
+        if tip is None:
+            return self._chain_to_branching(start, wanted)
+        parent_joint = {joint.child: joint for joint in self.joints.values()}
+        chain: list[UrdfJoint] = []
+        link = tip
+        while link != start:
+            if link not in parent_joint:
+                raise ModelError(f"tip link '{tip}' is not below base link '{start}'", name=tip, expected=start)
+            chain.append(parent_joint[link])
+            link = parent_joint[link].parent
+        return chain[::-1]
+
+    def _chain_to_branching(self, start: str, wanted: Set[str], count: int = 0) -> list[UrdfJoint]:
+        """Follow the arm past a head or wheels to its flange or gripper; ``count`` joints of it are before the start.
+
+        Where several branches move, the arm goes on along the only one with joints that are wanted, unless another one
+        follows them. Otherwise it is the one with the most joints, if these are at least as many as it has until there;
+        shorter ones are the fingers of a gripper, where it ends.
+        """
+        lengths: dict[str, int] = {}  # joints that move one after the other from each on, dependent ones aside
+        for joint in reversed(self._below(self.children[start])):
+            further = max((lengths[each.name] for each in self.children[joint.child]), default=0)
+            lengths[joint.name] = further + (joint.kind in MOVING and joint.mimics is None)
+        chain: list[UrdfJoint] = []
+        link = start
+        while moving := [
+            joint for joint in self.children[link] if any(each.kind in MOVING for each in self._below([joint]))
+        ]:
+            moving.sort(key=lambda joint: -lengths[joint.name])
+            leading = [joint for joint in moving if any(each.name in wanted for each in self._below([joint]))]
+            others = self._below([joint for joint in moving if joint not in leading])
+            # Of fingers that follow one another, only the first is recorded.
+            fingers = {each.mimics for each in others} & {each.name for each in self._below(leading)}
+            if len(leading) == 1 and not fingers:
+                moving = leading
+            if len(moving) > 1:
+                longest = lengths[moving[0].name]
+                equal = [joint for joint in moving if lengths[joint.name] == longest]
+                if len(equal) > 1 and longest > count:
+                    arms = [[each, *self._chain_to_branching(each.child, wanted, count + 1)] for each in equal]
+                    ends = [next(each.child for each in reversed(arm) if each.kind in MOVING) for arm in arms]
+                    listed = ', '.join(ends[:20])
+                    message = f"several parts move below link '{link}'; name the tip link of one, such as {listed}"
+                    raise SeveralArmsError(message, name=link, expected=tuple(ends))
+                if len(equal) > 1 or longest < count:
+                    break
+            chain.append(moving[0])
+            count += moving[0].kind in MOVING
+            link = moving[0].child
+        while chain and chain[-1].kind not in MOVING:
+            chain.pop()
+        return chain
+
+    def _below(self, joints: list[UrdfJoint]) -> list[UrdfJoint]:
+        """Return some joints and all below them, each after its parent."""
+        found = list(joints)
+        for joint in found:  # grows meanwhile
+            found += self.children[joint.child]
+        return found
 
 
 def read_urdf_text(source: str | Path) -> str:

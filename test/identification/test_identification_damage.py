@@ -34,7 +34,7 @@ from robotid_ros.identification.samples import as_samples
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.steps import spread_elsewhere
 from robotid_ros.model import RobotModel
-from robotid_ros.workflow import identify_files
+from robotid_ros.workflow import Files, identify_files
 
 PLAIN = IdentificationConfig(friction='coulomb_viscous+offset', torque_bandwidth=-1.0)
 PLACEHOLDER = re.sub(r'<mass value="[^"]*"', '<mass value="1"', TWO_LINKS)
@@ -305,5 +305,6 @@ def test_datasets_are_named_after_their_files(tmp_path: Path) -> None:
         paths.append(tmp_path / f'{name}.csv')
         np.savetxt(paths[-1], columns, delimiter=',', header=header, comments='')
     model = RobotModel.from_urdf(TWO_LINKS)
-    found = identify_files([paths[0]], model, ProcessingSettings(), PLAIN, validation=[paths[1]])
+    files = Files(training=[paths[0]], validation=[paths[1]], settings=ProcessingSettings())
+    found = identify_files(files, model, PLAIN)
     assert [each.sources for each in (*found.training, *found.validation)] == [('morning.csv',), ('evening.csv',)]

@@ -194,9 +194,8 @@ def test_the_bee_colony_comes_down_to_separable_least_squares_and_not_below() ->
     assert (np.diff(found[1]) <= 0.0).all()
     assert len(found[1]) == 801
     samples = as_samples([with_torque(data, torque)], ARM, standstill_speed=0.0, standstill_weight=1.0)
-    direct = separable_least_squares(rigid, samples, model, fit_scale=False)
-    own = np.concatenate([direct.linear, direct.shape], axis=1)
-    left = torque - rigid @ direct.base_values - model.torque(data.dq, own)
+    _, values, own, _ = separable_least_squares(rigid, samples, model, fit_scale=False)
+    left = torque - rigid @ values - model.torque(data.dq, own)
     least = float(np.sum(np.sum(left**2, axis=0) / np.sum(torque**2, axis=0)))
     assert least < 1.02 * found[1][-1] < 0.1 * found[0][-1]
 
@@ -276,9 +275,9 @@ def test_alternates_between_friction_data_and_dynamics_data() -> None:
 def test_no_trajectory_is_in_two_sets_and_the_log_tells_the_contest() -> None:
     for count in range(3, 30):
         split = split_trajectories(range(count), np.random.default_rng(count))
-        everything = [*split.training, *split.validation, *split.test]
+        everything = [k for each in split.values() for k in each]
         assert sorted(everything) == list(range(count))
-        assert len(split.training) >= max(1, 0.6 * count - 1)
+        assert len(split['training']) >= max(1, 0.6 * count - 1)
     with pytest.raises(IdentificationError, match='at least 3 different trajectories'):
         split_trajectories(range(2), np.random.default_rng(0))
 
@@ -324,7 +323,7 @@ def test_two_runs_of_one_reference_never_stand_in_two_sets() -> None:
     assert numbers == [0, 1, 2, 3, 4, 0, 1]
     for seed in range(20):
         split = split_trajectories(numbers, np.random.default_rng(seed))
-        sets = [set(split.training), set(split.validation), set(split.test)]
+        sets = [set(each) for each in split.values()]
         assert sorted(k for each in sets for k in each) == list(range(7))
         for pair in ({0, 5}, {1, 6}):
             assert sum(bool(each & pair) for each in sets) == 1
