@@ -23,7 +23,6 @@ its maximum on a part of the samples; the best challenges what holds so far befo
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
-from typing import Literal
 
 import numpy as np
 
@@ -31,6 +30,25 @@ from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import full_regressor
 from robotid_ros.identification.config import AT_REST
+from robotid_ros.identification.hypotheses import (
+    LARGEST_RATIO,
+    LEAST_RATIO,
+    LEAST_TILT,
+    along_axes,
+    both,
+    count_reversed,
+    coupled,
+    coupling_of,
+    couplings,
+    half_as_much,
+    joints_left,
+    mounted,
+    reversals,
+    reversed_alike,
+    whole,
+    without_sign,
+    zeros,
+)
 from robotid_ros.identification.information import (
     PASSES,
     ROUNDING,
@@ -43,20 +61,15 @@ from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decisio
 from robotid_ros.identification.prior import standard_prior
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
-from robotid_ros.identification.verdict import moved
 from robotid_ros.model.robot_model import RobotModel
 
 _FEW = 400  # samples by which hypotheses are ranked before the judge
 _FINALISTS = 3  # brought before the judge in one round; of twice as many, all pairs are ranked
 _TURN_STEPS = 6  # Gauss-Newton steps of a free direction of gravity; it moves by less than a degree in the last ones
-_LEAST_TILT = np.radians(4.0)  # a smaller tilt is within what calibration and mounting leave
 _SPRING = 0.3  # of a joint's torque over its range: what a spring or a counterbalance may take
-_TURNS = 10  # reversals of all joints through which efforts that never change their sign have none
-_TOUCHES, _OVERSHOOT = 0.05, 0.2  # of an effort: how near to zero a magnitude comes; what interpolation adds at a kink
 _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
 _WORTH = float(np.log(1.2))  # fall of L: a wrong set-up costs more than a fifth of the error, chance on real arms less
-_RATIOS, _SIZES = (1.0, -1.0, 0.5, -0.5), (0.1, 4.0)  # of coupled motors: to be ranked, and the sizes they may have
 _UNUSUAL = float(np.log(100.0))  # of a finding beside the posterior, one in a hundred: what adds nothing does not join
 _CUTS = 20  # moments in each recording at which its load may change
 
@@ -230,7 +243,7 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
     for _ in range(described.n + 1):  # at most one finding a joint, and the mount
         changed = _change(setup, test, label, held, moments)
         single = _by_cost(_neighbours(setup, screen), screen)
-        halves = _by_cost(_half_as_much(setup, [each for _, each in single], described), screen)  # not to be paired
+        halves = _by_cost(half_as_much(setup, [each for _, each in single], described), screen)  # not to be paired
         several = [
             found for kind in ('axis', 'torque') if (found := _several_reversed(setup, screen, kind)) is not None
         ]
@@ -239,13 +252,13 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
         if challenger is None and changed is None:
             # Two joints that are both reversed may fit together as they are: none alone helps.
             pairs = combinations([each for _, each in single[: 2 * _FINALISTS]], 2)
-            double = (_both(setup, *pair) for pair in pairs)
+            double = (both(setup, *pair) for pair in pairs)
             ranked = _by_cost((each for each in double if each is not None), screen)
             challenger = _challenge(ranked, setup, held, screen, test, label, tried)
         if challenger is not None and challenger[0].findings[-1].kind == 'gravity':
             # A direction bends to whatever else is wrong: a reversed joint and a mount may explain far more together.
-            mounted = (each for turned in _reversals(setup, described) for each in _mounts(turned, screen))
-            better = _challenge(_by_cost(mounted, screen), setup, held, screen, test, label, tried)
+            elsewhere = (each for turned in reversals(setup, described) for each in _mounts(turned, screen))
+            better = _challenge(_by_cost(elsewhere, screen), setup, held, screen, test, label, tried)
             if better is not None and challenger[1].contradicted_by(better[1], 1, _WORTH):
                 challenger = better
         if changed is not None and (challenger is None or changed[1].value < challenger[1].value):
@@ -255,8 +268,8 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
             break
         setup, held = challenger
     if any(each.kind == 'gravity' for each in setup.findings[:-1]):  # it was found before what came after
-        setup = _mounted(setup, _whole(test.tilted(setup).gravity), described.gravity)
-    unsigned = _magnitude(samples, described)
+        setup = mounted(setup, whole(test.tilted(setup).gravity), described.gravity)
+    unsigned = without_sign(samples, described)
     varies = np.sqrt(np.sum(np.var(judged.target, axis=0)))
     if unsigned is not None:
         left = min(np.linalg.norm(each.rmse) for each in (held, test.score(setup, label, free=True)))
@@ -295,7 +308,7 @@ def _challenge(
     least_error = min((error for _, error in finalists), key=lambda error: error.value)
     # Of those that explain as much, the one with the fewest reversed joints.
     as_good = [pair for pair in finalists if not pair[1].contradicted_by(least_error, 1, _SLIGHT)]
-    best, least_error = min(as_good, key=lambda pair: (_reversed_joints(pair[0]), pair[1].value))
+    best, least_error = min(as_good, key=lambda pair: (count_reversed(pair[0]), pair[1].value))
     known = setup.findings
     alike_in_kind = sum(each.findings[-1].kind == best.findings[-1].kind for _, each in candidates)
     # Friction that drives a joint explains a reversed torque as well, and in both of them: which needs stranger bodies?
@@ -315,7 +328,7 @@ def _challenge(
         '; '.join(one.text for one in each.findings if one not in known)
         for each, found in finalists
         if {(one.kind, one.joints) for one in each.findings} != named
-        and _reversed_joints(each) <= _reversed_joints(best)  # fewer explain as much
+        and count_reversed(each) <= count_reversed(best)  # fewer explain as much
         and not found.contradicted_by(least_error, 1, _SLIGHT)
     ]
     if alike:
@@ -324,125 +337,30 @@ def _challenge(
     return best, least_error
 
 
-def _both(setup: SetUp, first: SetUp, second: SetUp) -> SetUp | None:
-    """Return the set-up in which two findings hold together, or None where they exclude each other."""
-    a, b = first.findings[-1], second.findings[-1]
-    if a.kind == b.kind == 'gravity' or (a.joints and a.joints == b.joints):
-        return None
-    back = np.linalg.inv(setup.position)
-    extra = second.position @ back  # what the second does after what held before
-    gravity = second if b.kind == 'gravity' else first
-    return replace(
-        first,
-        gravity=gravity.gravity,
-        position=extra @ first.position,
-        zero=extra @ first.zero + second.zero - extra @ setup.zero,
-        torque=second.torque @ np.linalg.inv(setup.torque) @ first.torque,
-        drives=second.drives @ np.linalg.inv(setup.drives) @ first.drives,
-        findings=(*first.findings, b),
-    )
-
-
 def _neighbours(setup: SetUp, test: _Test) -> Iterator[SetUp]:
     """Yield every set-up that is one hypothesis away."""
     yield from _mounts(setup, test)
-    yield from _reversals(setup, test.described)
-    yield from _zeros(setup, test.described)
-    yield from _couplings(setup, test.described)
-
-
-def _mounted(setup: SetUp, gravity: Array, described: Array) -> SetUp:
-    """Return the set-up under another gravity than that of the description."""
-    size = float(np.linalg.norm(gravity))
-    angle = np.degrees(np.arccos(np.clip(gravity @ described / size**2, -1.0, 1.0)))
-    text = (
-        f'gravity acts along [{", ".join(f"{x:.3g}" for x in gravity / size + 0.0)}] of the base frame, '
-        f'{angle:.0f} degrees from the description: the arm is mounted on a tilted base, a wall or a ceiling'
-    )
-    numbers = ', '.join(f'{x:.4g}' for x in gravity)
-    remedy = f'set gravity: [{numbers}] in the configuration, or turn the base in the description'
-    finding = Finding(kind='gravity', joints=(), text=text, remedy=remedy)
-    others = (each for each in setup.findings if each.kind != 'gravity')
-    return replace(setup, gravity=gravity, findings=(*others, finding))
-
-
-def _along_axes(gravity: Array) -> list[Array]:
-    """Return gravity of the same size along each axis, either way."""
-    return [float(np.linalg.norm(gravity)) * sign * axis for axis in np.eye(3) for sign in (1.0, -1.0)]
-
-
-def _whole(gravity: Array) -> Array:
-    """Return the axis that a direction of gravity is near, or the direction."""
-    nearest = max(_along_axes(gravity), key=lambda axis: float(axis @ gravity))
-    return nearest if nearest @ gravity > np.cos(_LEAST_TILT) * (gravity @ gravity) else gravity
+    yield from reversals(setup, test.described)
+    yield from zeros(setup, test.described)
+    yield from couplings(setup, test.described)
 
 
 def _mounts(setup: SetUp, test: _Test) -> Iterator[SetUp]:
     size = float(np.linalg.norm(setup.gravity))
     if size == 0.0:
         return
-    described, axes = test.described.gravity, _along_axes(setup.gravity)
+    described, axes = test.described.gravity, along_axes(setup.gravity)
     if not any(each.kind == 'gravity' for each in setup.findings):
         directions = [axis for axis in axes if axis @ setup.gravity < 0.99 * size**2]
-        yield from (_mounted(setup, axis, described) for axis in directions)
+        yield from (mounted(setup, axis, described) for axis in directions)
         start = min(directions, key=lambda axis: test.cost(replace(setup, gravity=axis)))
         starts = [setup.gravity, start]
     else:
         starts = [setup.gravity]
     for gravity in starts:
         free = test.tilted(replace(setup, gravity=gravity)).gravity
-        if max(free @ axis for axis in (setup.gravity, *axes)) < np.cos(_LEAST_TILT) * size**2:
-            yield _mounted(setup, free, described)
-
-
-_REVERSED = {
-    'torque': (
-        'the torque of {} has the wrong sign: it is reversed',
-        'turn the sign of its torque, or of its torque constant',
-    ),
-    'position': (
-        'the position of {} is reversed: it counts against its axis in the description',
-        'turn the sign of its position, or its axis in the description together with its torque',
-    ),
-    'axis': (
-        'the axis of {} is reversed: position and torque count against the description',
-        'turn its axis in the description, or the signs of its position and torque',
-    ),
-}
-
-
-def _reversed(setup: SetUp, model: RobotModel, kind: str, joints: Sequence[int]) -> SetUp:
-    """Return the set-up in which some joints are reversed alike."""
-    text, remedy = _REVERSED[kind]
-    names = tuple(model.joint_names[j] for j in joints)
-    listed = names[0] if len(names) == 1 else f'each of {", ".join(names)}'
-    finding = Finding(kind=kind, joints=names, text=text.format(listed), remedy=remedy)
-    turn = np.ones((model.n, 1))
-    turn[list(joints)] = -1.0
-    return replace(
-        setup,
-        position=setup.position if kind == 'torque' else turn * setup.position,
-        zero=setup.zero if kind == 'torque' else turn[:, 0] * setup.zero,
-        torque=setup.torque if kind == 'position' else turn * setup.torque,
-        findings=(*setup.findings, finding),
-    )
-
-
-def _reversed_joints(setup: SetUp) -> int:
-    """Return how many joints are reversed, or 1 where fewer are."""
-    return max(1, sum(len(each.joints) for each in setup.findings if each.kind in _REVERSED))
-
-
-def _not_found(setup: SetUp, model: RobotModel) -> list[int]:
-    """Return the joints of whose own signs and zero nothing was found."""
-    found = {joint for each in setup.findings if each.kind in (*_REVERSED, 'zero') for joint in each.joints}
-    return [j for j, joint in enumerate(model.joint_names) if joint not in found]
-
-
-def _reversals(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
-    for j in _not_found(setup, model):
-        for kind in _REVERSED:
-            yield _reversed(setup, model, kind, [j])
+        if max(free @ axis for axis in (setup.gravity, *axes)) < np.cos(LEAST_TILT) * size**2:
+            yield mounted(setup, free, described)
 
 
 def _several_reversed(setup: SetUp, screen: _Test, kind: str) -> tuple[float, SetUp] | None:
@@ -451,11 +369,11 @@ def _several_reversed(setup: SetUp, screen: _Test, kind: str) -> tuple[float, Se
     A description may turn several axes the other way than the driver, and each of them alone makes it worse. From all
     joints or the best pair on, joints join or leave as long as that is more probable.
     """
-    free, tried = _not_found(setup, screen.described), dict[frozenset[int], tuple[float, SetUp]]()
+    free, tried = joints_left(setup, screen.described), dict[frozenset[int], tuple[float, SetUp]]()
 
     def cost(joints: frozenset[int]) -> float:
         if joints not in tried:
-            found = _reversed(setup, screen.described, kind, sorted(joints))
+            found = reversed_alike(setup, screen.described, kind, sorted(joints))
             unusual = 1 if len(joints) == len(free) else len(joints)  # all of them are one convention
             tried[joints] = screen.cost(found) + _UNUSUAL * unusual, found
         return tried[joints][0]
@@ -466,134 +384,20 @@ def _several_reversed(setup: SetUp, screen: _Test, kind: str) -> tuple[float, Se
     return tried[best] if len(best) > 1 else None
 
 
-def _zeros(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
-    free = _not_found(setup, model)
-    for j, joint in enumerate(model.joint_names):
-        if model.joint_types[j] != 'revolute' or j not in free:
-            continue
-        for degrees in (90, -90, 180):
-            zero = np.array(setup.zero)
-            zero[j] += np.radians(degrees)
-            text = f'the zero position of {joint} is not that of the description: {degrees:+d} degrees are missing'
-            remedy = f'add {np.radians(degrees):.6g} rad to its positions, or turn its joint frame in the description'
-            finding = Finding(kind='zero', joints=(joint,), text=text, remedy=remedy)
-            yield replace(setup, zero=zero, findings=(*setup.findings, finding))
-
-
-def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
-    eye = np.eye(model.n)
-    if model.has_coupled_drives and np.array_equal(setup.torque, model.effort_map):
-        coupled = (model.drives != eye).any(axis=1) | (model.drives != eye).any(axis=0)
-        names = tuple(np.array(model.joint_names)[coupled].tolist())
-        other: Literal['joints', 'motors'] = 'joints' if model.effort_at == 'motors' else 'motors'
-        whose = {'joints': 'these joints', 'motors': 'their coupled motors'}[other]
-        text = f'the efforts of {", ".join(names)} are those of {whose}, and the positions those of the joints'
-        finding = Finding(kind='coordinates', joints=names, text=text, remedy=f'set effort_at: {other} beside drives')
-        turned = replace(model, effort_at=other).effort_map
-        yield replace(setup, torque=turned, findings=(*setup.findings, finding))
-    for k in range(1, model.n):  # two neighbours that turn, and are not coupled yet
-        if model.joint_types[k - 1 : k + 1] == ('revolute', 'revolute') and setup.drives[k, k - 1] == 0.0:
-            for ratio in _RATIOS[:2]:
-                yield from _coupled(setup, model, k, ratio)
-
-
-def _coupled(setup: SetUp, model: RobotModel, k: int, ratio: float) -> list[SetUp]:
-    """Return the set-ups in which the motor of a joint turns with so much of the joint before it too."""
-    pair = model.joint_names[k], model.joint_names[k - 1]
-    turn = np.eye(model.n)
-    turn[k, k - 1] = ratio
-    drives = setup.drives + turn - np.eye(model.n)  # each pair is an entry of its own, in whatever order they are found
-    name = f'{pair[0]} {"+" if ratio > 0.0 else "-"} {"" if abs(ratio) == 1.0 else f"{abs(ratio):.3g} "}{pair[1]}'
-    remedy = f'set drives: {{{pair[0]}: {{{pair[1]}: {ratio:.3g}}}}} in the configuration'
-    back = np.linalg.inv(turn)
-    rubs = Finding(
-        kind='drives',
-        joints=pair,
-        text=f'the drives of {pair[0]} and {pair[1]} are coupled: the motor of {pair[0]} turns with {name}',
-        remedy=remedy,
-    )
-    efforts = Finding(
-        kind='coordinates',
-        joints=pair,
-        text='the efforts are those of coupled motors, and the positions those of the joints: that of '
-        f'{pair[0]} turns with {name}',
-        remedy=f'{remedy}, and effort_at: motors',
-    )
-    motors = Finding(
-        kind='coordinates',
-        joints=pair,
-        text=f'the positions and torques of {pair[0]} are those of a coupled motor, which turns with {name}',
-        remedy='record joint coordinates: position of the motor minus that of the joint it turns with',
-    )
-    torque = drives.T @ np.linalg.inv(setup.drives).T @ setup.torque
-    joint = replace(
-        setup,
-        position=back @ setup.position,
-        zero=back @ setup.zero,
-        torque=turn.T @ setup.torque,
-        findings=(*setup.findings, motors),
-    )
-    return [
-        replace(setup, drives=drives, findings=(*setup.findings, rubs)),
-        replace(setup, torque=torque, drives=drives, findings=(*setup.findings, efforts)),
-        replace(joint, drives=turn @ setup.drives),  # friction at the coupled motors
-        joint,  # or at the joints
-    ]
-
-
-def _coupling(setup: SetUp, found: SetUp, model: RobotModel) -> tuple[int, int, float] | None:
-    """Return the joint, the number among :func:`_coupled`, and the ratio of a coupling; None for what is none."""
-    joints = found.findings[-1].joints
-    for k in (k for k in range(1, model.n) if model.joint_names[k - 1 : k + 1][::-1] == joints):
-        for ratio in _RATIOS:
-            for number, each in enumerate(_coupled(setup, model, k, ratio)):
-                if each.findings == found.findings and np.array_equal(each.drives, found.drives):
-                    return k, number, ratio
-    return None
-
-
-def _half_as_much(setup: SetUp, ranked: Sequence[SetUp], model: RobotModel) -> Iterator[SetUp]:
-    """Yield couplings with half the ratio, of each only with the sign that is ranked first."""
-    known = set[tuple[int, int]]()
-    for each in ranked:
-        coupling = _coupling(setup, each, model)
-        if coupling is not None and coupling[:2] not in known:
-            known.add(coupling[:2])
-            yield _coupled(setup, model, coupling[0], 0.5 * coupling[2])[coupling[1]]
-
-
 def _with_ratio(setup: SetUp, found: SetUp, screen: _Test) -> list[SetUp]:
     """Return a coupling with a ratio of 1 or -1 and with the most probable one; nothing for what is none."""
     from scipy.optimize import minimize_scalar  # not at the top: see robotid_ros.signals.filtering
 
-    coupling = _coupling(setup, found, screen.described)
+    coupling = coupling_of(setup, found, screen.described)
     if coupling is None:
         return []
     k, number, ratio = coupling
 
     def at(size: float) -> SetUp:
-        return _coupled(setup, screen.described, k, np.sign(ratio) * size)[number]
+        return coupled(setup, screen.described, k, np.sign(ratio) * size)[number]
 
-    best = minimize_scalar(lambda size: screen.cost(at(size)), bounds=_SIZES, method='bounded').x
+    best = minimize_scalar(lambda size: screen.cost(at(size)), bounds=(LEAST_RATIO, LARGEST_RATIO), method='bounded').x
     return [at(1.0), at(float(f'{best:.3g}'))]
-
-
-def _magnitude(samples: Samples, model: RobotModel) -> Finding | None:
-    """Return the finding that efforts have no sign: none is negative, although every joint turns round."""
-    turns = (np.diff(np.sign(samples.dq), axis=0) != 0.0).sum(axis=0)
-    moving = moved(samples.q) & (turns > 0)
-    size = np.maximum(np.sqrt(np.mean(samples.measured**2, axis=0)), 1e-300)
-    reached = np.stack([(sign * samples.measured).min(axis=0) / size for sign in (1.0, -1.0)])
-    least = np.where(reached > -_OVERSHOOT, reached, np.inf).min(axis=0)[moving]
-    # None passes zero, and some comes near it: a load that keeps its sign stays away, as does friction that jumps.
-    if turns[moving].sum() < _TURNS or not (np.isfinite(least).all() and least.min() < _TOUCHES):
-        return None
-    text = (
-        'the efforts are magnitudes without sign: none of any joint changes its sign, through '
-        f'{int(turns[moving].sum())} reversals'
-    )
-    remedy = 'record a signed effort or current; from magnitudes nothing can be identified'
-    return Finding(kind='magnitude', joints=model.joint_names, text=text, remedy=remedy, undone=False)
 
 
 def _moments(datasets: Sequence[Dataset], samples: Samples) -> list[tuple[int, float, str]]:

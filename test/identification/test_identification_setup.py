@@ -20,7 +20,7 @@ from scipy.spatial.transform import Rotation
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
-from robotid_ros.identification import identify, setup_search
+from robotid_ros.identification import hypotheses, identify, setup_search
 from robotid_ros.identification.judge import Score
 from robotid_ros.identification.plausibility import torque_size
 from robotid_ros.identification.setup import Finding, SetUp
@@ -85,7 +85,7 @@ def test_any_mount_is_found_to_two_degrees(seed: int) -> None:
 )
 def test_a_set_up_is_contradicted_by_the_error_and_by_bodies_that_are_strange(gain, nats, independent, found) -> None:
     described = SetUp.as_described(ARM)
-    mounted = setup_search._mounted(described, -ARM.gravity, ARM.gravity)
+    mounted = hypotheses.mounted(described, -ARM.gravity, ARM.gravity)
     spread = np.linspace(-0.05, 0.05, 10)[:, None]
 
     def score(setup: SetUp, label: object = None) -> Score:

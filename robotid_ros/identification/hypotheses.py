@@ -1,0 +1,245 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+"""Every hypothesis about how an arm and its recording differ from the description, as a set-up.
+
+Gravity in another direction; joints of which axis, torque or position is reversed, or the zero is another; motors that
+are coupled, in their friction, their efforts or their positions. Each function returns set-ups that are one such
+difference away from one that holds, with the finding that says so. Which of them is true, the search asks
+(:mod:`robotid_ros.identification.setup_search`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.identification.samples import Samples
+from robotid_ros.identification.setup import Finding, SetUp
+from robotid_ros.identification.verdict import moved
+from robotid_ros.model.robot_model import RobotModel
+
+LEAST_TILT = np.radians(4.0)  # a smaller tilt is within what calibration and mounting leave
+_TURNS = 10  # reversals of all joints through which efforts that never change their sign have none
+_TOUCHES, _OVERSHOOT = 0.05, 0.2  # of an effort: how near to zero a magnitude comes; what interpolation adds at a kink
+_RATIOS = (1.0, -1.0, 0.5, -0.5)  # of coupled motors, to be ranked
+LEAST_RATIO, LARGEST_RATIO = 0.1, 4.0  # of their sizes
+
+
+def along_axes(gravity: Array) -> list[Array]:
+    """Return gravity of the same size along each axis, either way."""
+    return [float(np.linalg.norm(gravity)) * sign * axis for axis in np.eye(3) for sign in (1.0, -1.0)]
+
+
+def whole(gravity: Array) -> Array:
+    """Return the axis that a direction of gravity is near, or the direction."""
+    nearest = max(along_axes(gravity), key=lambda axis: float(axis @ gravity))
+    return nearest if nearest @ gravity > np.cos(LEAST_TILT) * (gravity @ gravity) else gravity
+
+
+def mounted(setup: SetUp, gravity: Array, described: Array) -> SetUp:
+    """Return the set-up under another gravity than that of the description."""
+    size = float(np.linalg.norm(gravity))
+    angle = np.degrees(np.arccos(np.clip(gravity @ described / size**2, -1.0, 1.0)))
+    text = (
+        f'gravity acts along [{", ".join(f"{x:.3g}" for x in gravity / size + 0.0)}] of the base frame, '
+        f'{angle:.0f} degrees from the description: the arm is mounted on a tilted base, a wall or a ceiling'
+    )
+    numbers = ', '.join(f'{x:.4g}' for x in gravity)
+    remedy = f'set gravity: [{numbers}] in the configuration, or turn the base in the description'
+    finding = Finding(kind='gravity', joints=(), text=text, remedy=remedy)
+    others = (each for each in setup.findings if each.kind != 'gravity')
+    return replace(setup, gravity=gravity, findings=(*others, finding))
+
+
+_REVERSED = {
+    'torque': (
+        'the torque of {} has the wrong sign: it is reversed',
+        'turn the sign of its torque, or of its torque constant',
+    ),
+    'position': (
+        'the position of {} is reversed: it counts against its axis in the description',
+        'turn the sign of its position, or its axis in the description together with its torque',
+    ),
+    'axis': (
+        'the axis of {} is reversed: position and torque count against the description',
+        'turn its axis in the description, or the signs of its position and torque',
+    ),
+}
+
+
+def reversed_alike(setup: SetUp, model: RobotModel, kind: str, joints: Sequence[int]) -> SetUp:
+    """Return the set-up in which some joints are reversed alike."""
+    text, remedy = _REVERSED[kind]
+    names = tuple(model.joint_names[j] for j in joints)
+    listed = names[0] if len(names) == 1 else f'each of {", ".join(names)}'
+    finding = Finding(kind=kind, joints=names, text=text.format(listed), remedy=remedy)
+    turn = np.ones((model.n, 1))
+    turn[list(joints)] = -1.0
+    return replace(
+        setup,
+        position=setup.position if kind == 'torque' else turn * setup.position,
+        zero=setup.zero if kind == 'torque' else turn[:, 0] * setup.zero,
+        torque=setup.torque if kind == 'position' else turn * setup.torque,
+        findings=(*setup.findings, finding),
+    )
+
+
+def count_reversed(setup: SetUp) -> int:
+    """Return how many joints are reversed, or 1 where fewer are."""
+    return max(1, sum(len(each.joints) for each in setup.findings if each.kind in _REVERSED))
+
+
+def joints_left(setup: SetUp, model: RobotModel) -> list[int]:
+    """Return the joints of whose own signs and zero nothing was found."""
+    found = {joint for each in setup.findings if each.kind in (*_REVERSED, 'zero') for joint in each.joints}
+    return [j for j, joint in enumerate(model.joint_names) if joint not in found]
+
+
+def reversals(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
+    """Yield the set-ups in which one more joint is reversed, in torque, position or both."""
+    for j in joints_left(setup, model):
+        for kind in _REVERSED:
+            yield reversed_alike(setup, model, kind, [j])
+
+
+def zeros(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
+    """Yield the set-ups in which a turning joint counts from another quarter of a turn."""
+    free = joints_left(setup, model)
+    for j, joint in enumerate(model.joint_names):
+        if model.joint_types[j] != 'revolute' or j not in free:
+            continue
+        for degrees in (90, -90, 180):
+            zero = np.array(setup.zero)
+            zero[j] += np.radians(degrees)
+            text = f'the zero position of {joint} is not that of the description: {degrees:+d} degrees are missing'
+            remedy = f'add {np.radians(degrees):.6g} rad to its positions, or turn its joint frame in the description'
+            finding = Finding(kind='zero', joints=(joint,), text=text, remedy=remedy)
+            yield replace(setup, zero=zero, findings=(*setup.findings, finding))
+
+
+def couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
+    """Yield the set-ups in which efforts are of the other end of stated drives, or two neighbours are coupled."""
+    eye = np.eye(model.n)
+    if model.has_coupled_drives and np.array_equal(setup.torque, model.effort_map):
+        involved = (model.drives != eye).any(axis=1) | (model.drives != eye).any(axis=0)
+        names = tuple(np.array(model.joint_names)[involved].tolist())
+        other: Literal['joints', 'motors'] = 'joints' if model.effort_at == 'motors' else 'motors'
+        whose = {'joints': 'these joints', 'motors': 'their coupled motors'}[other]
+        text = f'the efforts of {", ".join(names)} are those of {whose}, and the positions those of the joints'
+        finding = Finding(kind='coordinates', joints=names, text=text, remedy=f'set effort_at: {other} beside drives')
+        turned = replace(model, effort_at=other).effort_map
+        yield replace(setup, torque=turned, findings=(*setup.findings, finding))
+    for k in range(1, model.n):  # two neighbours that turn, and are not coupled yet
+        if model.joint_types[k - 1 : k + 1] == ('revolute', 'revolute') and setup.drives[k, k - 1] == 0.0:
+            for ratio in _RATIOS[:2]:
+                yield from coupled(setup, model, k, ratio)
+
+
+def coupled(setup: SetUp, model: RobotModel, k: int, ratio: float) -> list[SetUp]:
+    """Return the set-ups in which the motor of a joint turns with so much of the joint before it too."""
+    pair = model.joint_names[k], model.joint_names[k - 1]
+    turn = np.eye(model.n)
+    turn[k, k - 1] = ratio
+    drives = setup.drives + turn - np.eye(model.n)  # each pair is an entry of its own, in whatever order they are found
+    name = f'{pair[0]} {"+" if ratio > 0.0 else "-"} {"" if abs(ratio) == 1.0 else f"{abs(ratio):.3g} "}{pair[1]}'
+    remedy = f'set drives: {{{pair[0]}: {{{pair[1]}: {ratio:.3g}}}}} in the configuration'
+    back = np.linalg.inv(turn)
+    rubs = Finding(
+        kind='drives',
+        joints=pair,
+        text=f'the drives of {pair[0]} and {pair[1]} are coupled: the motor of {pair[0]} turns with {name}',
+        remedy=remedy,
+    )
+    efforts = Finding(
+        kind='coordinates',
+        joints=pair,
+        text='the efforts are those of coupled motors, and the positions those of the joints: that of '
+        f'{pair[0]} turns with {name}',
+        remedy=f'{remedy}, and effort_at: motors',
+    )
+    motors = Finding(
+        kind='coordinates',
+        joints=pair,
+        text=f'the positions and torques of {pair[0]} are those of a coupled motor, which turns with {name}',
+        remedy='record joint coordinates: position of the motor minus that of the joint it turns with',
+    )
+    torque = drives.T @ np.linalg.inv(setup.drives).T @ setup.torque
+    joint = replace(
+        setup,
+        position=back @ setup.position,
+        zero=back @ setup.zero,
+        torque=turn.T @ setup.torque,
+        findings=(*setup.findings, motors),
+    )
+    return [
+        replace(setup, drives=drives, findings=(*setup.findings, rubs)),
+        replace(setup, torque=torque, drives=drives, findings=(*setup.findings, efforts)),
+        replace(joint, drives=turn @ setup.drives),  # friction at the coupled motors
+        joint,  # or at the joints
+    ]
+
+
+def coupling_of(setup: SetUp, found: SetUp, model: RobotModel) -> tuple[int, int, float] | None:
+    """Return the joint, the number among :func:`coupled`, and the ratio of a coupling; None for what is none."""
+    joints = found.findings[-1].joints
+    for k in (k for k in range(1, model.n) if model.joint_names[k - 1 : k + 1][::-1] == joints):
+        for ratio in _RATIOS:
+            for number, each in enumerate(coupled(setup, model, k, ratio)):
+                if each.findings == found.findings and np.array_equal(each.drives, found.drives):
+                    return k, number, ratio
+    return None
+
+
+def half_as_much(setup: SetUp, ranked: Sequence[SetUp], model: RobotModel) -> Iterator[SetUp]:
+    """Yield couplings with half the ratio, of each only with the sign that is ranked first."""
+    known = set[tuple[int, int]]()
+    for each in ranked:
+        coupling = coupling_of(setup, each, model)
+        if coupling is not None and coupling[:2] not in known:
+            known.add(coupling[:2])
+            yield coupled(setup, model, coupling[0], 0.5 * coupling[2])[coupling[1]]
+
+
+def both(setup: SetUp, first: SetUp, second: SetUp) -> SetUp | None:
+    """Return the set-up in which two findings hold together, or None where they exclude each other."""
+    a, b = first.findings[-1], second.findings[-1]
+    if a.kind == b.kind == 'gravity' or (a.joints and a.joints == b.joints):
+        return None
+    back = np.linalg.inv(setup.position)
+    extra = second.position @ back  # what the second does after what held before
+    gravity = second if b.kind == 'gravity' else first
+    return replace(
+        first,
+        gravity=gravity.gravity,
+        position=extra @ first.position,
+        zero=extra @ first.zero + second.zero - extra @ setup.zero,
+        torque=second.torque @ np.linalg.inv(setup.torque) @ first.torque,
+        drives=second.drives @ np.linalg.inv(setup.drives) @ first.drives,
+        findings=(*first.findings, b),
+    )
+
+
+def without_sign(samples: Samples, model: RobotModel) -> Finding | None:
+    """Return the finding that efforts have no sign: none is negative, although every joint turns round."""
+    turns = (np.diff(np.sign(samples.dq), axis=0) != 0.0).sum(axis=0)
+    moving = moved(samples.q) & (turns > 0)
+    size = np.maximum(np.sqrt(np.mean(samples.measured**2, axis=0)), 1e-300)
+    reached = np.stack([(sign * samples.measured).min(axis=0) / size for sign in (1.0, -1.0)])
+    least = np.where(reached > -_OVERSHOOT, reached, np.inf).min(axis=0)[moving]
+    # None passes zero, and some comes near it: a load that keeps its sign stays away, as does friction that jumps.
+    if turns[moving].sum() < _TURNS or not (np.isfinite(least).all() and least.min() < _TOUCHES):
+        return None
+    text = (
+        'the efforts are magnitudes without sign: none of any joint changes its sign, through '
+        f'{int(turns[moving].sum())} reversals'
+    )
+    remedy = 'record a signed effort or current; from magnitudes nothing can be identified'
+    return Finding(kind='magnitude', joints=model.joint_names, text=text, remedy=remedy, undone=False)
