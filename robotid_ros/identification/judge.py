@@ -88,7 +88,7 @@ class Decision:
 
 
 _CHANCE = 0.16  # of a gain by chance that is taken for one: that of one standard error
-_WORTH = 0.1  # fall of L, a tenth of the error, below which a description is not contradicted
+DOUBTFUL = 0.1  # fall of L, a tenth of the error, below which a description is not contradicted
 _VELOCITY = 0.5  # weight of velocity beside position: the torque's larger part depends on position
 GROUPS = 10  # of states
 _SLIGHT = 0.1  # of the largest spread of a joint: less counts as so much, so that noise of a parked joint is no motion
@@ -171,7 +171,7 @@ class Score:
         gain, error = self.gain(new)
         return bool(gain > error * float(stdtrit(max(len(self.count) - 1, 1), 1.0 - _CHANCE / of)))
 
-    def contradicted_by(self, new: 'Score', of: int = 1, worth: float = _WORTH) -> bool:
+    def contradicted_by(self, new: 'Score', of: int = 1, worth: float = DOUBTFUL) -> bool:
         """Return whether a challenger that says something else about the arm than its description takes the place.
 
         That is the rule, and a fall of L by more than ``worth``: a smaller one is not worth a contradiction.

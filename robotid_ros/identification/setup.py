@@ -77,6 +77,8 @@ class SetUp:
     drives : ndarray, shape (n, n)
         D: motors over the joints of the description.
     findings : tuple of Finding
+    doubt : Finding or None
+        What the recording speaks for too, but not enough to be taken for true; it is told, and changes nothing.
     """
 
     gravity: Array
@@ -85,6 +87,7 @@ class SetUp:
     torque: Array
     drives: Array
     findings: tuple[Finding, ...] = ()
+    doubt: Finding | None = None
 
     @classmethod
     def as_described(cls, model: RobotModel) -> 'SetUp':
@@ -125,8 +128,12 @@ class SetUp:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence for each thing that was found and undone, with what to do about it."""
-        return tuple(f'set-up: {each.text}; {each.remedy}' for each in self.findings if each.undone)
+        """A sentence for each thing that was found and undone, or is doubtful, with what to do about it."""
+        found = tuple(f'set-up: {each.text}; {each.remedy}' for each in self.findings if each.undone)
+        if self.doubt is None:
+            return found
+        said = f'set-up, not certain: {self.doubt.text}; look at the arm, and if it is so, {self.doubt.remedy}'
+        return (*found, said)
 
     def model(self, described: RobotModel) -> RobotModel:
         """Return the description as it stands and is driven."""
@@ -181,10 +188,13 @@ class SetUp:
             'torque': self.torque.tolist(),
             'drives': self.drives.tolist(),
             'findings': [each.to_dict() for each in self.findings],
+            'doubt': None if self.doubt is None else self.doubt.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> 'SetUp':
         """Return the set-up that :meth:`to_dict` wrote."""
         arrays = {key: np.array(data[key], dtype=float) for key in ('gravity', 'position', 'zero', 'torque', 'drives')}
-        return cls(findings=tuple(Finding.from_dict(each) for each in data['findings']), **arrays)
+        findings = tuple(Finding.from_dict(each) for each in data['findings'])
+        doubt = None if data.get('doubt') is None else Finding.from_dict(data['doubt'])
+        return cls(findings=findings, doubt=doubt, **arrays)

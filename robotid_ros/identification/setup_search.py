@@ -57,7 +57,7 @@ from robotid_ros.identification.information import (
     non_negative,
     quick_solve,
 )
-from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups, total
+from robotid_ros.identification.judge import DOUBTFUL, GROUPS, Alternative, Bench, Decision, Score, groups, total
 from robotid_ros.identification.prior import standard_prior
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
@@ -235,30 +235,27 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
     setup = SetUp.as_described(described)
     if not judged.target.any():
         return setup, Decision(subject='set-up', chosen='as described: there is no torque to compare with')
-    screen, test = _Test(judged.thinned(_FEW), described), _Test(judged, described)
-    label = groups(judged, GROUPS)
-    held = test.score(setup, label)
-    tried = [Alternative(name='as described', error=held.rmse)]
+    search = _Search(_Test(judged.thinned(_FEW), described), _Test(judged, described), groups(judged, GROUPS))
+    held = search.score(setup)
     moments = _moments(datasets, judged)
     for _ in range(described.n + 1):  # at most one finding a joint, and the mount
-        changed = _change(setup, test, label, held, moments)
-        single = _by_cost(_neighbours(setup, screen), screen)
-        halves = _by_cost(half_as_much(setup, [each for _, each in single], described), screen)  # not to be paired
+        search.doubts.clear()  # they are about what holds
+        changed = _change(setup, search, held, moments)
+        single = search.ranked(_neighbours(setup, search.screen))
+        halves = search.ranked(half_as_much(setup, [each for _, each in single], described))  # not to be paired
         several = [
-            found for kind in ('axis', 'torque') if (found := _several_reversed(setup, screen, kind)) is not None
+            found for kind in ('axis', 'torque') if (found := _several_reversed(setup, search.screen, kind)) is not None
         ]
-        ranked = sorted([*single, *halves, *several], key=lambda pair: pair[0])
-        challenger = _challenge(ranked, setup, held, screen, test, label, tried)
+        challenger = search.challenger(sorted([*single, *halves, *several], key=lambda pair: pair[0]), setup, held)
         if challenger is None and changed is None:
             # Two joints that are both reversed may fit together as they are: none alone helps.
             pairs = combinations([each for _, each in single[: 2 * _FINALISTS]], 2)
             double = (both(setup, *pair) for pair in pairs)
-            ranked = _by_cost((each for each in double if each is not None), screen)
-            challenger = _challenge(ranked, setup, held, screen, test, label, tried)
+            challenger = search.challenger(search.ranked(each for each in double if each is not None), setup, held)
         if challenger is not None and challenger[0].findings[-1].kind == 'gravity':
             # A direction bends to whatever else is wrong: a reversed joint and a mount may explain far more together.
-            elsewhere = (each for turned in reversals(setup, described) for each in _mounts(turned, screen))
-            better = _challenge(_by_cost(elsewhere, screen), setup, held, screen, test, label, tried)
+            elsewhere = (each for turned in reversals(setup, described) for each in _mounts(turned, search.screen))
+            better = search.challenger(search.ranked(elsewhere), setup, held)
             if better is not None and challenger[1].contradicted_by(better[1], 1, _WORTH):
                 challenger = better
         if changed is not None and (challenger is None or changed[1].value < challenger[1].value):
@@ -268,73 +265,96 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
             break
         setup, held = challenger
     if any(each.kind == 'gravity' for each in setup.findings[:-1]):  # it was found before what came after
-        setup = mounted(setup, whole(test.tilted(setup).gravity), described.gravity)
+        setup = mounted(setup, whole(search.test.tilted(setup).gravity), described.gravity)
     unsigned = without_sign(samples, described)
     varies = np.sqrt(np.sum(np.var(judged.target, axis=0)))
     if unsigned is not None:
-        left = min(np.linalg.norm(each.rmse) for each in (held, test.score(setup, label, free=True)))
+        left = min(np.linalg.norm(each.rmse) for each in (held, search.score(setup, free=True)))
         if left > _UNEXPLAINED * varies:
             setup = replace(SetUp.as_described(described), findings=(unsigned,))
     chosen = '; '.join(each.text for each in setup.findings) or 'as described'
-    return setup, Decision(subject='set-up', chosen=chosen, alternatives=tuple(tried))
+    if not setup.lost:
+        setup = replace(setup, doubt=search.doubt(setup))
+    return setup, Decision(subject='set-up', chosen=chosen, alternatives=tuple(search.tried))
 
 
-def _by_cost(candidates: Iterable[SetUp], screen: _Test) -> list[tuple[float, SetUp]]:
-    """Return candidates with their costs, the least first."""
-    return sorted(((screen.cost(each), each) for each in candidates), key=lambda pair: pair[0])
+class _Search:
+    """What ranks hypotheses, what judges them, and what came before the judge."""
 
+    def __init__(self, screen: _Test, test: _Test, label: IntArray) -> None:
+        self.screen, self.test, self.label = screen, test, label
+        self.tried: list[Alternative] = []
+        self.doubts: list[tuple[float, Finding]] = []
 
-def _challenge(
-    candidates: Sequence[tuple[float, SetUp]],
-    setup: SetUp,
-    held: Score,
-    screen: _Test,
-    test: _Test,
-    label: IntArray,
-    tried: list[Alternative],
-) -> tuple[SetUp, Score] | None:
-    """Return the best of some candidates, in the order of their costs, where it takes the place of what holds."""
-    least = screen.cost(setup)
-    finalists: list[tuple[SetUp, Score]] = []
-    for _, each in candidates[:_FINALISTS]:
-        likely = [one for one in _with_ratio(setup, each, screen) or [each] if screen.cost(one) < least]
-        scored = [(one, test.score(one, label)) for one in likely]
-        other = len(scored) > 1 and scored[0][1].contradicted_by(scored[1][1], 1, _SLIGHT)
-        finalists += scored[1:] if other else scored[:1]
-        for one, found in scored:
-            tried.append(Alternative(name='; '.join(finding.text for finding in one.findings), error=found.rmse))
-    if not finalists:
-        return None
-    least_error = min((error for _, error in finalists), key=lambda error: error.value)
-    # Of those that explain as much, the one with the fewest reversed joints.
-    as_good = [pair for pair in finalists if not pair[1].contradicted_by(least_error, 1, _SLIGHT)]
-    best, least_error = min(as_good, key=lambda pair: (count_reversed(pair[0]), pair[1].value))
-    known = setup.findings
-    alike_in_kind = sum(each.findings[-1].kind == best.findings[-1].kind for _, each in candidates)
-    # Friction that drives a joint explains a reversed torque as well, and in both of them: which needs stranger bodies?
-    if screen.cost(best, free=True) > screen.cost(setup, free=True):
-        return None
-    # Each finding is worth its part of the error. Hypotheses count within their kind, since all kinds are as likely.
-    added = max(len(best.findings) - len(known), 1)
-    if not held.contradicted_by(least_error, alike_in_kind, added * _WORTH):
-        # Bodies that the description excludes may explain states left out nearly as well: how strange they are counts.
-        bodies = screen.strangeness(setup) - screen.strangeness(best)
-        fall = held.gain(least_error)[0] + bodies / screen.independent
-        if bodies <= added * _UNUSUAL or fall <= added * _WORTH or not held.loses_to(least_error):
+    def score(self, setup: SetUp, added: Array | None = None, *, free: bool = False) -> Score:
+        """Return the held-out errors of a set-up, and keep them as an alternative."""
+        found = self.test.score(setup, self.label, added, free=free)
+        if added is None and not free:
+            name = '; '.join(each.text for each in setup.findings) or 'as described'
+            self.tried.append(Alternative(name=name, error=found.rmse))
+        return found
+
+    def ranked(self, candidates: Iterable[SetUp]) -> list[tuple[float, SetUp]]:
+        """Return candidates with their costs, the least first."""
+        return sorted(((self.screen.cost(each), each) for each in candidates), key=lambda pair: pair[0])
+
+    def challenger(
+        self, candidates: Sequence[tuple[float, SetUp]], setup: SetUp, held: Score
+    ) -> tuple[SetUp, Score] | None:
+        """Return the best of some candidates, in the order of their costs, where it takes the place of what holds."""
+        screen = self.screen
+        least = screen.cost(setup)
+        finalists: list[tuple[SetUp, Score]] = []
+        for _, each in candidates[:_FINALISTS]:
+            likely = [one for one in _with_ratio(setup, each, screen) or [each] if screen.cost(one) < least]
+            scored = [(one, self.score(one)) for one in likely]
+            other = len(scored) > 1 and scored[0][1].contradicted_by(scored[1][1], 1, _SLIGHT)
+            finalists += scored[1:] if other else scored[:1]
+        if not finalists:
             return None
-    # On some arms two faults look alike: a last joint's torque and position, a zero before or after a parallel axis.
-    named = {(one.kind, one.joints) for one in best.findings}
-    alike = [
-        '; '.join(one.text for one in each.findings if one not in known)
-        for each, found in finalists
-        if {(one.kind, one.joints) for one in each.findings} != named
-        and count_reversed(each) <= count_reversed(best)  # fewer explain as much
-        and not found.contradicted_by(least_error, 1, _SLIGHT)
-    ]
-    if alike:
-        text = f'{best.findings[-1].text}; or else, which this motion does not tell apart, {", or else ".join(alike)}'
-        best = replace(best, findings=(*best.findings[:-1], replace(best.findings[-1], text=text)))
-    return best, least_error
+        least_error = min((error for _, error in finalists), key=lambda error: error.value)
+        # Of those that explain as much, the one with the fewest reversed joints.
+        as_good = [pair for pair in finalists if not pair[1].contradicted_by(least_error, 1, _SLIGHT)]
+        best, least_error = min(as_good, key=lambda pair: (count_reversed(pair[0]), pair[1].value))
+        known = setup.findings
+        alike_in_kind = sum(each.findings[-1].kind == best.findings[-1].kind for _, each in candidates)
+        # Friction that drives a joint explains a reversed torque as well, and in both: which needs stranger bodies?
+        if screen.cost(best, free=True) > screen.cost(setup, free=True):
+            return None
+        # On some arms two faults look alike: a last joint's torque and position, a zero beside a parallel axis.
+        named = {(one.kind, one.joints) for one in best.findings}
+        alike = [
+            '; '.join(one.text for one in each.findings if one not in known)
+            for each, found in finalists
+            if {(one.kind, one.joints) for one in each.findings} != named
+            and count_reversed(each) <= count_reversed(best)  # fewer explain as much
+            and not found.contradicted_by(least_error, 1, _SLIGHT)
+        ]
+        if alike:
+            text = (
+                f'{best.findings[-1].text}; or else, which this motion does not tell apart, {", or else ".join(alike)}'
+            )
+            best = replace(best, findings=(*best.findings[:-1], replace(best.findings[-1], text=text)))
+        # Hypotheses count within their kind, since all kinds are as likely. Bodies that the description excludes may
+        # explain states left out nearly as well: how strange they are counts too.
+        fall, sure = held.gain(least_error)[0], held.loses_to(least_error, alike_in_kind)
+        added = max(len(best.findings) - len(known), 1)
+        bodies = screen.strangeness(setup) - screen.strangeness(best)
+        if bodies > added * _UNUSUAL and held.loses_to(least_error):
+            fall, sure = fall + bodies / screen.independent, True
+        return (best, least_error) if sure and self.takes(fall / added, best.findings[-1]) else None
+
+    def takes(self, fall: float, finding: Finding) -> bool:
+        """Return whether a fall of L is worth a finding; one that is not, and could be, is kept as a doubt."""
+        if DOUBTFUL < fall <= _WORTH:
+            self.doubts.append((fall, finding))
+        return fall > _WORTH
+
+    def doubt(self, setup: SetUp) -> Finding | None:
+        """Return what contradicts the set-up that holds, but not by enough: something else than what was found."""
+        found = {(each.kind, each.joints) for each in setup.findings}
+        others = [pair for pair in self.doubts if (pair[1].kind, pair[1].joints) not in found]
+        return max(others, key=lambda pair: pair[0])[1] if others else None
 
 
 def _neighbours(setup: SetUp, test: _Test) -> Iterator[SetUp]:
@@ -414,16 +434,15 @@ def _moments(datasets: Sequence[Dataset], samples: Samples) -> list[tuple[int, f
 
 def _change(
     setup: SetUp,
-    test: _Test,
-    label: IntArray,
+    search: _Search,
     held: Score,
     moments: Sequence[tuple[int, float, str]],
 ) -> tuple[Finding, Score] | None:
     """Return the finding that the last link carries something else from some moment on."""
-    count = len(test.samples)
-
     if not moments:
         return None
+    test = search.test
+    count = len(test.samples)
     # What is added is the last link again, from the moment on: all from the Gram matrices of the time between moments.
     rows, torque = test.rows(setup)
     edges = [*(moment for moment, _, _ in moments), count]
@@ -442,13 +461,12 @@ def _change(
         )
         costs.append(test.solve(Information(gram=wide, count=before.count, base=m + len(last)), free=True)[1])
     moment, seconds, name = moments[int(np.argmin(costs))]
-    found = test.score(setup, label, (np.arange(count) >= moment).astype(float))
-    if min(costs) > test.solve(before, free=True)[1] or not held.contradicted_by(found, len(costs), _WORTH):
-        return None
+    found = search.score(setup, (np.arange(count) >= moment).astype(float))
+    sure = min(costs) <= test.solve(before, free=True)[1] and held.loses_to(found, len(costs))
     text = (
         f'the load of the arm changed half way: from about {seconds:.3g} s of {name} on the last link carries '
         'something else, a payload for example'
     )
     remedy = 'identify the recordings before and after the change separately, or find the payload with robotid payload'
     finding = Finding(kind='change', joints=test.described.joint_names[-1:], text=text, remedy=remedy, undone=False)
-    return finding, found
+    return (finding, found) if sure and search.takes(held.gain(found)[0], finding) else None
