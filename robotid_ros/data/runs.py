@@ -28,6 +28,9 @@ from robotid_ros.signals.sample_times import is_even
 
 _LARGEST_SCATTER = 0.2  # of a joint's motion; arms repeat to a thousandth, with a wrong period it is above a half
 MOST_BINS = 50_000  # some hundred bytes each
+_TRIED = 2000  # places at which samples are left out
+_STILL = 0.02  # of the largest spread of a joint: less is no motion
+_MISSED = 1e-3  # of a joint's spread: no filter's error is less
 MOST_EVENED = 20_000_000  # even samples of a recording that has few: five hours at 1 kHz
 
 
@@ -228,9 +231,8 @@ def filtered_dataset(
             'recording holds nothing faster'
         )
         raise DataError(message, name='cutoff', expected=0.5 * rate, found=cutoff)
-    # What a cubic misses in a gap grows with how far the motion gets in it, whatever the filter lets through.
-    pace = float(np.median(bandwidth.motion[bandwidth.moving])) if bandwidth.moving.any() else cutoff
-    runs = _runs(time, breaks, max(1.5 * step, settings.largest_gap / pace))
+    bridged = settings.largest_gap * harmless_gap(time[longest], position[longest])
+    runs = _runs(time, breaks, max(1.5 * step, bridged))
     evened = [_resampled(time[run], (position[run], torque[run]), step) for run in runs]
     even = EvenRecording(
         runs=tuple(
@@ -267,6 +269,41 @@ def filtered_dataset(
         unfiltered=even if settings.cutoff is None else None,
         provenance={**provenance, 'filtering': found, 'settings': settings.to_dict()},
     )
+
+
+def harmless_gap(time: Array, position: Array) -> float:
+    r"""Return the longest gap that interpolation bridges [s].
+
+    One, two, four and more samples in a row are left out, all along a recording, and the one in their middle is found
+    again by the cubic through two on either side. A gap that long is harmless where that misses a joint by no more than
+    twice what it misses by a single sample, as noise and uneven stamps make it, or by a thousandth of its spread; both
+    in the median over the joints that move.
+
+    Parameters
+    ----------
+    time : ndarray, shape (N,)
+        Increasing [s].
+    position : ndarray, shape (N, n)
+    """
+    spread = np.std(position, axis=0)
+    moving = spread > _STILL * float(spread.max(initial=0.0))
+    harmless, single, count = 0.0, 0.0, 1
+    while moving.any() and count <= len(time) // 16:
+        first = np.unique(np.linspace(1, len(time) - count - 3, _TRIED).astype(int))
+        around = time[first[:, None] + [-1, 0, count + 1, count + 2]]
+        middle = first + (count + 1) // 2
+        weight = np.ones(around.shape)
+        for a, b in itertools.permutations(range(4), 2):
+            weight[:, a] *= (time[middle] - around[:, b]) / (around[:, a] - around[:, b])
+        found = np.einsum('ka,kaj->kj', weight, position[first[:, None] + [-1, 0, count + 1, count + 2]][..., moving])
+        missed = np.sqrt(np.mean((position[middle][:, moving] - found) ** 2, axis=0)) / spread[moving]
+        error = float(np.median(missed))
+        single = error if count == 1 else single
+        if error > max(2.0 * single, _MISSED):
+            break
+        harmless = float(np.median(around[:, 2] - around[:, 1]))
+        count = max(count + 1, 5 * count // 4)
+    return harmless
 
 
 def _runs(time: Array, breaks: IntArray, largest_gap: float) -> list[slice]:

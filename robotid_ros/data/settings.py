@@ -74,7 +74,9 @@ class ProcessingSettings(AveragingSettings):
         None, 'cut off at both ends of every run; by default one period of the cutoff', unit='s', range=(0.0, 1e6)
     )
     largest_gap: float = setting(
-        0.25, "longest gap that is interpolated, in periods of the motion's bandwidth", range=(0.0, 1000.0)
+        1.0,
+        'longest gap that is interpolated, over the longest that the recording shows to be harmless',
+        range=(0.0, 1000.0),
     )
 
     @property

@@ -35,7 +35,7 @@ from robotid_ros.identification.terms import Terms
 from robotid_ros.signals.filtering import motion_band
 
 _USUAL = 15.0  # times the motion's band: of the cutoff
-_SLOWER = 0.5  # times the usual cutoff
+_HALVINGS = 3  # of the usual cutoff, that are tried: down to twice the band of the motion
 _SLOWEST_BANDWIDTH = 0.2  # Hz
 _SLOWEST = 1.6  # times the motion's band: a lower bandwidth hides errors of the model
 _FASTEST = 25.0  # Hz; a higher bandwidth hardly changes the torque at a reversal
@@ -92,31 +92,26 @@ def with_cutoff(
 def choose_cutoff(
     datasets: Sequence[Dataset], usual: float, terms: Terms, samples_of: Callable[[Sequence[Dataset]], Samples]
 ) -> tuple[float, Decision]:
-    """Return the usual cutoff [Hz], halved as long as held-out torque is predicted better, and the choice.
+    """Return the usual cutoff [Hz], or the slower one that predicts held-out torque better, and the choice.
 
-    Noise of positions that grows with the frequency makes the slower one better, and a motion that has most of its
-    acceleration at high frequencies the faster one.
+    Noise of positions that grows with the frequency makes a slower one better, and a motion that has most of its
+    acceleration at high frequencies the usual one.
     """
     free = [each.unfiltered for each in datasets if each.unfiltered is not None]
     longest = min(max(map(len, each.runs)) / each.rate for each in free)
-    chosen, tried = usual, dict[float, Score]()
-    while True:
-        pair = chosen, _SLOWER * chosen
-        # Both are judged by the same samples: those that the slower filter leaves, where enough are left.
-        trimmed = min(1.0 / pair[1], longest / 6.0)
-        ready = [samples_of(with_cutoff(datasets, cutoff, trimmed)) for cutoff in pair]
-        if len(ready[0]) != len(ready[1]):
-            break
-        label = groups(ready[0], GROUPS)
-        faster, slower = (terms.score(each, label) for each in ready)
-        tried |= {pair[0]: faster, pair[1]: slower}
-        if not faster.loses_to(slower):
-            break
-        chosen = pair[1]
+    some = [cutoff for cutoff in usual * 0.5 ** np.arange(_HALVINGS + 1) if 6.0 / cutoff < longest] or [usual]
+    # All are judged by the same samples: those that the slowest filter leaves.
+    ready = [samples_of(with_cutoff(datasets, float(cutoff), 1.0 / some[-1])) for cutoff in some]
+    label = groups(ready[0], GROUPS)
+    scores = [terms.score(each, label) for each in ready if len(each) == len(ready[0])]
+    best = min(range(len(scores)), key=lambda k: scores[k].value)
+    chosen = float(some[best if scores[0].loses_to(scores[best], max(len(scores) - 1, 1)) else 0])
     return chosen, Decision(
         subject='cutoff',
         chosen=f'{chosen:.3g} Hz',
-        alternatives=tuple(Alternative(name=f'{each:.3g} Hz', error=score.rmse) for each, score in tried.items()),
+        alternatives=tuple(
+            Alternative(name=f'{cutoff:.3g} Hz', error=score.rmse) for cutoff, score in zip(some, scores, strict=False)
+        ),
     )
 
 
