@@ -30,7 +30,7 @@ _LARGEST_SCATTER = 0.2  # of a joint's motion; arms repeat to a thousandth, with
 MOST_BINS = 50_000  # some hundred bytes each
 _TRIED = 2000  # places at which samples are left out
 _STILL = 0.02  # of the largest spread of a joint: less is no motion
-_MISSED = 1e-3  # of a joint's spread: no filter's error is less
+_MISSED, _OFTEN = 5e-3, 4.0  # of a joint's spread, and times a single sample's: what a gap loses beside it costs more
 MOST_EVENED = 20_000_000  # even samples of a recording that has few: five hours at 1 kHz
 
 
@@ -276,8 +276,8 @@ def harmless_gap(time: Array, position: Array) -> float:
 
     One, two, four and more samples in a row are left out, all along a recording, and the one in their middle is found
     again by the cubic through two on either side. A gap that long is harmless where that misses a joint by no more than
-    twice what it misses by a single sample, as noise and uneven stamps make it, or by a thousandth of its spread; both
-    in the median over the joints that move.
+    four times what it misses by a single sample, as noise and uneven stamps make it, or by half a percent of its
+    spread; both in the median over the joints that move.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def harmless_gap(time: Array, position: Array) -> float:
         missed = np.sqrt(np.mean((position[middle][:, moving] - found) ** 2, axis=0)) / spread[moving]
         error = float(np.median(missed))
         single = error if count == 1 else single
-        if error > max(2.0 * single, _MISSED):
+        if error > max(_OFTEN * single, _MISSED):
             break
         harmless = float(np.median(around[:, 2] - around[:, 1]))
         count = max(count + 1, 5 * count // 4)

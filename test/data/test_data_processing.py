@@ -220,10 +220,10 @@ def test_long_gaps_and_clock_jumps_split_the_run():
 
 
 @pytest.mark.parametrize('frequency', [0.05, 0.4, 3.0])
-def test_a_gap_in_a_sine_is_harmless_to_a_thousandth(frequency):
+def test_a_gap_in_a_sine_is_harmless_to_half_a_percent(frequency):
     """The cubic through two samples on either side, close together, misses (omega gap)^4 / 384."""
     time = np.arange(20_000) * 0.02 / frequency / 50.0
-    expected = (384.0 * 1e-3) ** 0.25 / (2.0 * np.pi * frequency)
+    expected = (384.0 * 5e-3) ** 0.25 / (2.0 * np.pi * frequency)
     found = harmless_gap(time, np.sin(2.0 * np.pi * frequency * time)[:, None])
     assert 0.7 * expected < found < 1.15 * expected
 
@@ -236,11 +236,11 @@ def test_a_gap_is_harmless_that_is_missed_hardly_more_than_a_sample(noise):
         a, b = 0.5 * gap, 0.5 * gap + 1.0
         return np.sqrt(1.0 + 2.0 * (a**4 + b**4) / (2.0 * (b**2 - a**2)) ** 2)
 
-    assert missed(9.0) < 2.0 * missed(2.0) < missed(10.0)
+    assert missed(20.0) < 4.0 * missed(2.0) < missed(21.0)
     time = np.arange(20_000) / 200.0
     clean = np.sin(2.0 * np.pi * 0.1 * time)[:, None]
     noisy = clean + noise * np.random.default_rng(5).standard_normal(clean.shape)
-    assert 7.0 < 200.0 * harmless_gap(time, noisy) < 9.5
+    assert 16.0 < 200.0 * harmless_gap(time, noisy) < 21.0
     assert harmless_gap(time, np.full_like(clean, 0.3)) == 0.0
 
 
