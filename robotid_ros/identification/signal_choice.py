@@ -35,7 +35,7 @@ from robotid_ros.identification.terms import Terms
 from robotid_ros.signals.filtering import motion_band
 
 _USUAL = 15.0  # times the motion's band: of the cutoff
-_HALVINGS = 3  # of the usual cutoff, that are tried: down to twice the band of the motion
+_HALVINGS = 4  # of the usual cutoff, that are tried: down to the band of the motion
 _SLOWEST_BANDWIDTH = 0.2  # Hz
 _SLOWEST = 1.6  # times the motion's band: a lower bandwidth hides errors of the model
 _FASTEST = 25.0  # Hz; a higher bandwidth hardly changes the torque at a reversal

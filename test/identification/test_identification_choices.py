@@ -289,7 +289,7 @@ def test_the_cutoff_is_the_one_that_predicts_best() -> None:
     data = process_recording(Recording(joint_names=model.joint_names, time=time, position=seen, effort=torque))
     (decision,) = [each for each in identify(data, model).decisions if each.subject == 'cutoff']
     tried = [float(each.name.split()[0]) for each in decision.alternatives]
-    assert tried == pytest.approx(tried[0] * 0.5 ** np.arange(4), rel=0.01)
+    assert tried == pytest.approx(tried[0] * 0.5 ** np.arange(5), rel=0.01)
     best = min(decision.alternatives, key=lambda each: np.linalg.norm(each.error))
     assert float(decision.chosen.split()[0]) == float(best.name.split()[0]) < 0.3 * tried[0]
 
