@@ -92,7 +92,7 @@ def with_cutoff(
 def choose_cutoff(
     datasets: Sequence[Dataset], usual: float, terms: Terms, samples_of: Callable[[Sequence[Dataset]], Samples]
 ) -> tuple[float, Decision]:
-    """Return the usual cutoff [Hz], or the slower one that predicts held-out torque better, and the choice.
+    """Return the fastest cutoff [Hz] that does not lose to the one of least held-out error, and the choice.
 
     Noise of positions that grows with the frequency makes a slower one better, and a motion that has most of its
     acceleration at high frequencies the usual one.
@@ -104,8 +104,9 @@ def choose_cutoff(
     ready = [samples_of(with_cutoff(datasets, float(cutoff), 1.0 / some[-1])) for cutoff in some]
     label = groups(ready[0], GROUPS)
     scores = [terms.score(each, label) for each in ready if len(each) == len(ready[0])]
-    best = min(range(len(scores)), key=lambda k: scores[k].value)
-    chosen = float(some[best if scores[0].loses_to(scores[best], max(len(scores) - 1, 1)) else 0])
+    best = min(scores, key=lambda score: score.value)
+    holds = (k for k, score in enumerate(scores) if not score.loses_to(best, max(len(scores) - 1, 1)))
+    chosen = float(some[next(holds)])
     return chosen, Decision(
         subject='cutoff',
         chosen=f'{chosen:.3g} Hz',
