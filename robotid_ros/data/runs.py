@@ -30,6 +30,7 @@ _LARGEST_SCATTER = 0.2  # of a joint's motion; arms repeat to a thousandth, with
 MOST_BINS = 50_000  # some hundred bytes each
 _TRIED = 2000  # places at which samples are left out
 _STILL = 0.02  # of the largest spread of a joint: less is no motion
+_TELLS_TORQUE = 0.1  # s: friction that turns, or a load that lands, takes as long
 _MISSED, _OFTEN = 5e-3, 4.0  # of a joint's spread, and times a single sample's: what a gap loses beside it costs more
 MOST_EVENED = 20_000_000  # even samples of a recording that has few: five hours at 1 kHz
 
@@ -231,7 +232,9 @@ def filtered_dataset(
             'recording holds nothing faster'
         )
         raise DataError(message, name='cutoff', expected=0.5 * rate, found=cutoff)
-    bridged = settings.largest_gap * harmless_gap(time[longest], position[longest])
+    # Torque is interpolated too, and nothing tells what it did meanwhile.
+    told = max(_TELLS_TORQUE, 3.0 * step)
+    bridged = settings.largest_gap * min(harmless_gap(time[longest], position[longest]), told)
     runs = _runs(time, breaks, max(1.5 * step, bridged))
     evened = [_resampled(time[run], (position[run], torque[run]), step) for run in runs]
     even = EvenRecording(

@@ -244,16 +244,21 @@ def test_a_gap_is_harmless_that_is_missed_hardly_more_than_a_sample(noise):
     assert harmless_gap(time, np.full_like(clean, 0.3)) == 0.0
 
 
+@pytest.mark.parametrize('speed', [1.0, 10.0])
 @pytest.mark.parametrize(('part', 'runs'), [(0.9, 1), (1.2, 2)])
 @pytest.mark.parametrize('cutoff', [None, 20.0])
-def test_a_gap_is_bridged_as_far_as_it_is_harmless(part, runs, cutoff):
+def test_a_gap_is_bridged_as_far_as_it_is_harmless(speed, part, runs, cutoff):
     recording, _ = periodic(noise=(0.0, 0.0))
-    gap = part * harmless_gap(recording.time, recording.position)
-    kept = np.r_[0:4000, 4000 + round(gap * RATE) : len(recording)]
+    recording = replace(recording, time=recording.time / speed)
+    harmless = harmless_gap(recording.time, recording.position)
+    assert (harmless > 0.1) == (speed == 1.0)  # a torque is told for no longer, however slow the motion
+    gap = part * min(harmless, 0.1)
+    kept = np.r_[0:4000, 4000 + round(gap * speed * RATE) : len(recording)]
     fields = {name: getattr(recording, name)[kept] for name in ('time', 'position', 'effort')}
-    dataset = process_recording(replace(recording, **fields), ProcessingSettings(average=False, cutoff=cutoff))
+    settings = ProcessingSettings(average=False, cutoff=None if cutoff is None else speed * cutoff)
+    dataset = process_recording(replace(recording, **fields), settings)
     assert len(dataset.sources) == runs
-    exact = harmonics(dataset.time, PERIOD)
+    exact = harmonics(speed * dataset.time, PERIOD)
     assert np.abs(dataset.q - exact[0]).max() < 0.01 * np.ptp(exact[0])
 
 
