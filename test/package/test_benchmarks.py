@@ -202,6 +202,14 @@ def test_anchors_answer_in_a_process_of_their_own(monkeypatch: pytest.MonkeyPatc
         anchor.run('pinocchio_loop.throughput')
 
 
+def test_operations_are_fewer_than_those_of_opensymoro() -> None:
+    from benchmark.dynamics import operations
+
+    rows = list(operations(True))
+    assert len(rows) == 8
+    assert [row.state for row in rows[:4]] == ['met'] * 4
+
+
 def test_the_manual_shows_the_results_file() -> None:
     assert PAGE.read_text(encoding='utf-8') == markdown(json.loads(RESULTS.read_text(encoding='utf-8')))
     assert '{include} ../benchmark/RESULTS.md' in (ROOT / 'docs' / 'benchmarks.md').read_text(encoding='utf-8')
