@@ -147,6 +147,11 @@ class Files:
         How those for validation are processed where they were made with another excitation; by default as the others.
     train_fraction, topic
         See :func:`load_datasets`; a fraction takes the place of ``validation``.
+
+    Raises
+    ------
+    DataError
+        If a fraction is given beside recordings to judge by, or one file for both purposes.
     """
 
     training: Sequence[str | Path]

@@ -287,6 +287,12 @@ def harmless_gap(time: Array, position: Array) -> float:
     time : ndarray, shape (N,)
         Increasing [s].
     position : ndarray, shape (N, n)
+        [rad or m]
+
+    Returns
+    -------
+    float
+        0 where no joint moves, or there are fewer than 16 samples.
     """
     spread = np.std(position, axis=0)
     moving = spread > _STILL * float(spread.max(initial=0.0))

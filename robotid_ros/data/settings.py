@@ -75,7 +75,7 @@ class ProcessingSettings(AveragingSettings):
     )
     largest_gap: float = setting(
         1.0,
-        'longest gap that is interpolated, over the longest that the recording shows to be harmless',
+        'longest gap that is interpolated, over what is harmless: the recording shows it; at most 0.1 s or 3 samples',
         range=(0.0, 1000.0),
     )
 

@@ -100,10 +100,12 @@ def choose_cutoff(
     free = [each.unfiltered for each in datasets if each.unfiltered is not None]
     longest = min(max(map(len, each.runs)) / each.rate for each in free)
     some = [cutoff for cutoff in usual * 0.5 ** np.arange(_HALVINGS + 1) if 6.0 / cutoff < longest] or [usual]
-    # All are judged by the same samples: those that the slowest filter leaves.
-    ready = [samples_of(with_cutoff(datasets, float(cutoff), 1.0 / some[-1])) for cutoff in some]
-    label = groups(ready[0], GROUPS)
-    scores = [terms.score(each, label) for each in ready if len(each) == len(ready[0])]
+    # All are judged by the same samples: those that the slowest filter leaves, where enough are left.
+    trimmed = min(1.0 / some[-1], longest / 6.0)
+    ready = [samples_of(with_cutoff(datasets, float(cutoff), trimmed)) for cutoff in some]
+    alike = [k for k, each in enumerate(ready) if len(each) == len(ready[0])]
+    label, some = groups(ready[0], GROUPS), [some[k] for k in alike]
+    scores = [terms.score(ready[k], label) for k in alike]
     best = min(scores, key=lambda score: score.value)
     holds = (k for k, score in enumerate(scores) if not score.loses_to(best, max(len(scores) - 1, 1)))
     chosen = float(some[next(holds)])
@@ -111,7 +113,7 @@ def choose_cutoff(
         subject='cutoff',
         chosen=f'{chosen:.3g} Hz',
         alternatives=tuple(
-            Alternative(name=f'{cutoff:.3g} Hz', error=score.rmse) for cutoff, score in zip(some, scores, strict=False)
+            Alternative(name=f'{cutoff:.3g} Hz', error=score.rmse) for cutoff, score in zip(some, scores, strict=True)
         ),
     )
 
