@@ -38,6 +38,7 @@ SETTINGS = {
     'settling_time': 0.3,
     'start_delay': 0.3,
     'joint_state_timeout': 30.0,  # a busy machine is no fault
+    'window_time': 12.0,  # nor is one that has no processor for some seconds
     'speed_scaling_topic': '/speed_scaling',
     'start_anyway': f'[{", ".join(ANYWAY)}]',
 }

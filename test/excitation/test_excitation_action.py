@@ -167,13 +167,13 @@ def test_where_even_the_way_to_rest_is_refused_the_arm_is_held(user):
 
 def test_after_an_abort_nothing_is_sent(user):
     """The controller holds the arm where it is: whatever is sent would make it jump."""
-    user.set(periods=6, window_points=1000, window_time=20.0)  # one goal for all, so that none is on its way
+    user.set(periods=6, window_points=1000)  # one goal for all, so that none is on its way
     start(user)
     until_moving(user)
     assert user.report()['accepted'] == 1
     user.fault('abort')
     user.until_state('stopped')
-    user.set(periods=30, window_points=300, window_time=2.0)
+    user.set(periods=30, window_points=300)
     assert 'PATH_TOLERANCE_VIOLATED (a joint was too far from the trajectory)' in user.text
     assert 'Aborted due to path tolerance violation' in user.text
     assert user.statuses[-1].level == DiagnosticStatus.ERROR

@@ -199,7 +199,7 @@ def test_bad_values_are_refused_with_the_reason(user):
 
 
 def test_a_whole_run(user):
-    user.set(periods=2, window_time=20.0)  # one window: a busy machine cannot be late with the next
+    user.set(periods=2)
     try:
         start(user)
         reference = user.references[-1]
@@ -210,13 +210,13 @@ def test_a_whole_run(user):
         user.until_phase('period')
         user.until_state('finished', 'stopped')
     finally:
-        user.set(periods=30, window_time=2.0)
+        user.set(periods=30)
     assert user.value('state') == 'finished', user.text
     assert_at_rest_within_limits(user)
 
 
 def test_long_runs_are_streamed_without_gaps(user):
-    user.set(window_points=200)
+    user.set(window_points=200, knot_rate=25.0)
     try:
         start(user)
         user.until_phase('period')
@@ -228,7 +228,7 @@ def test_long_runs_are_streamed_without_gaps(user):
         user.call('/excitation/stop')
         user.until_state('stopped')
     finally:
-        user.set(window_points=1000)
+        user.set(window_points=1000, knot_rate=50.0)
     assert_at_rest_within_limits(user)
 
 
@@ -316,12 +316,12 @@ def test_another_commander_is_noticed_and_the_arm_is_not_led_back(user):
 
 def test_another_joint_order_and_other_joints_do_not_matter(user):
     user.fault('reorder')
-    user.set(periods=2, window_time=20.0)  # one window: a busy machine cannot be late with the next
+    user.set(periods=2)
     try:
         start(user)
         user.until_state('finished', 'stopped')
     finally:
-        user.set(periods=30, window_time=2.0)
+        user.set(periods=30)
     assert user.value('state') == 'finished', user.text
     assert_at_rest_within_limits(user)
 
