@@ -18,7 +18,7 @@ import numpy as np
 from robotid_ros.arrays import Array, IntArray, freeze_fields, given_away, require_names
 from robotid_ros.data.recording import Recording
 from robotid_ros.errors import DataError
-from robotid_ros.signals.filtering import settling_samples, zero_phase_low_pass
+from robotid_ros.signals.filtering import polynomial_filter, settling_samples, zero_phase_low_pass
 
 _COLUMNS = ('time', 'q', 'dq', 'ddq', 'tau', 'tau_filtered')
 _AT_ONCE = 1_000_000  # values that go through a filter together, to save memory
@@ -288,8 +288,6 @@ class EvenRecording:
         return replace(whole, unfiltered=self, provenance=dict(provenance or {}), effort=())
 
     def _one(self, run: Recording, cutoff: float, edge: int, window: int, every: int) -> Dataset:
-        from scipy.signal import savgol_filter  # not at the top: see robotid_ros.signals.filtering
-
         assert run.effort is not None
         inner, n = slice(edge, len(run) - edge, every), len(run.joint_names)
         time = run.time[inner]
@@ -303,7 +301,7 @@ class EvenRecording:
             position = smooth(run.position[:, some])
             q[:, some] = position[inner]
             for order, rates in ((1, dq), (2, ddq)):
-                derivative = savgol_filter(position, window, 4, deriv=order, delta=1.0 / self.rate, axis=0)
+                derivative = polynomial_filter(position, window, 4, derivative=order, rate=self.rate)
                 rates[:, some] = derivative[inner]
             torque[:, some] = smooth(run.effort[:, some])[inner]
         return Dataset(

@@ -54,6 +54,7 @@ from robotid_ros.report.verdict import (
     uses_of,
     verdict,
 )
+from robotid_ros.signals.filtering import hann, power_spectrum
 
 _MOST = 24  # entries of a list
 _SHOWN = 6  # alternatives of a decision, the best first
@@ -278,17 +279,15 @@ def residual_spectrum_figure(run: Run) -> Figure:
 
     Welch's estimate over the longest trajectory, with a window of a quarter of it.
     """
-    from scipy.signal import welch  # not at the top: see robotid_ros.signals.filtering
-
     dataset = run.dataset
     rows = dataset.trajectory == int(np.bincount(dataset.trajectory).argmax())
     count = int(rows.sum())
-    window = min(count, max(64, count // 4))
+    window = hann(min(count, max(64, count // 4)))
     rules = [rule('x', dataset.cutoff)] if dataset.cutoff < 0.5 * dataset.rate else []
     charts = []
     for j, joint, (torque, _, _) in run.joints:
-        frequency, power = welch(dataset.tau[rows, j], fs=dataset.rate, nperseg=window)
-        _, left = welch(run.residual[rows, j], fs=dataset.rate, nperseg=window)
+        frequency, power = power_spectrum(dataset.tau[rows, j], dataset.rate, window)
+        _, left = power_spectrum(run.residual[rows, j], dataset.rate, window)
         frequency, power, left = frequency[1:], power[1:], left[1:]
         # At least half of the amplitude is explained up to where it first is not.
         explained = (power > 4.0 * left) & (power > 1e-8 * power.max())

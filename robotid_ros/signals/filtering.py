@@ -7,9 +7,11 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Zero-phase low-pass filters, and a cutoff chosen from the data.
+"""Smoothing, differentiation, zero-phase low-passes, and a cutoff chosen from the spectrum.
 
-scipy.signal takes as long to import as everything else that a node needs, so it is imported where it is used.
+scipy.signal takes a second to import, a third of a whole identification of ten seconds. The two of its functions that
+every recording needs, the polynomials of Savitzky and Golay and Welch's spectrum, are therefore here. Other parts of
+scipy that take long are imported where they are used.
 """
 
 from dataclasses import dataclass
@@ -62,21 +64,65 @@ def guarded_smoothing(
     original = np.asarray(values, dtype=np.float64)
     if len(original) < 5:
         raise DataError(f'five-point smoothing: expected at least 5 samples, got {len(original)}')
-    from scipy.signal import savgol_filter  # not at the top: see filtering.py
-
     columns = original.reshape(len(original), -1)
     current = columns.copy()
     limit = guard * np.ptp(columns, axis=0)
     open_ = np.full(columns.shape[1], True)
     applied = np.zeros(columns.shape[1], dtype=np.int64)
     for _ in range(passes):
-        candidate = savgol_filter(current, 5, 3, axis=0, mode='wrap' if periodic else 'interp')
+        candidate = polynomial_filter(current, 5, 3, periodic=periodic)
         open_ &= np.abs(candidate - columns).max(axis=0) <= limit
         if not open_.any():
             break
         current[:, open_] = candidate[:, open_]
         applied[open_] += 1
     return current.reshape(original.shape), applied
+
+
+def polynomial_filter(
+    values: Array, window: int, degree: int, *, derivative: int = 0, rate: float = 1.0, periodic: bool = False
+) -> Array:
+    """Return a derivative of the least-squares polynomial through the samples around each one.
+
+    ``x(t + h / rate) = sum_k c_k h^k`` is fitted to ``|h| <= (window - 1) / 2``; near an end, to the last ``window``.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, n)
+        Evenly sampled; N at least ``window``.
+    window : int
+        Samples of a polynomial, an odd number.
+    degree : int
+    derivative : int
+        0 smooths.
+    rate : float
+        [Hz]
+    periodic : bool
+        The signal repeats after N samples.
+
+    Returns
+    -------
+    ndarray, shape (N, n)
+
+    References
+    ----------
+    A. Savitzky, M. Golay, "Smoothing and differentiation of data by simplified least squares procedures", Analytical
+    Chemistry 36 (1964), 1627-1639.
+    """
+    from scipy import ndimage
+
+    half = window // 2
+    place = np.arange(-half, half + 1) / half  # powers of samples would lose digits
+    powers = np.vander(place, degree + 1, increasing=True)
+    slopes = np.zeros_like(powers)  # the derivative of each power
+    for k in range(derivative, degree + 1):
+        slopes[:, k] = np.prod(np.arange(k - derivative + 1, k + 1)) * place ** (k - derivative)
+    weights = (slopes * (rate / half) ** derivative) @ np.linalg.pinv(powers)
+    mode = 'wrap' if periodic else 'nearest'
+    result: Array = ndimage.correlate1d(values, weights[half], axis=0, mode=mode)
+    if not periodic:
+        result[:half], result[len(result) - half :] = weights[:half] @ values[:window], weights[-half:] @ values[-window:]
+    return result
 
 
 def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = ORDER, axis: int = 0) -> Array:
@@ -235,17 +281,13 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0) -> Bandwidt
 
 def _acceleration_spectrum(q: Array, rate: float) -> tuple[Array, Array, Array, Array]:
     """Return frequencies, acceleration spectra, the part of them that is white position noise, its deviation."""
-    from scipy import signal
-
     count = len(q) - 2
     size = min(count, max(256, int(16.0 * rate)))
     columns = []
     for column in q.T:  # one by one: the windows of an hour of an arm are larger than all else
         # Differences before the window: otherwise leakage of slow motion covers the higher frequencies.
         acceleration = np.diff(column, n=2) * rate**2
-        frequency, power = signal.welch(
-            acceleration, rate, window=np.hanning(size) ** 2, noverlap=size // 2, detrend='constant'
-        )
+        frequency, power = power_spectrum(acceleration, rate, np.hanning(size) ** 2)
         columns.append(power[1:])
     frequency, power = frequency[1:], np.stack(columns, axis=1)
     response = (2.0 * rate * np.sin(np.pi * frequency / rate)) ** 4
@@ -253,6 +295,49 @@ def _acceleration_spectrum(q: Array, rate: float) -> tuple[Array, Array, Array, 
     degrees = 2.0 * max(1, count // (size // 2) - 1)  # of the chi-squared spectral estimates
     white = np.median(power[top] / response[top, None], axis=0) / (1.0 - 2.0 / (9.0 * degrees)) ** 3
     return frequency, power, white * response[:, None], np.sqrt(white * 0.5 * rate)
+
+
+def hann(size: int) -> Array:
+    """Return Hann's window of so many samples, of a period of as many."""
+    return np.hanning(size + 1)[:-1]
+
+
+def power_spectrum(values: Array, rate: float, window: Array, *, centred: bool = True) -> tuple[Array, Array]:
+    """Return Welch's estimate of the one-sided power spectral density of a signal.
+
+    The mean over half overlapping parts of ``2 |sum_k w_k x_k exp(-2 pi i f k / rate)|^2 / (rate sum_k w_k^2)``.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N,)
+        Evenly sampled.
+    rate : float
+        [Hz]
+    window : ndarray, shape (S,)
+        w; S at most N.
+    centred : bool
+        Take the mean from each part.
+
+    Returns
+    -------
+    frequency : ndarray, shape (S // 2 + 1,)
+        [Hz]
+    power : ndarray, shape (S // 2 + 1,)
+        In the squared unit of the values per Hz.
+
+    References
+    ----------
+    P. Welch, "The use of fast Fourier transform for the estimation of power spectra", IEEE Transactions on Audio and
+    Electroacoustics 15 (1967), 70-73.
+    """
+    from scipy import fft
+
+    size = len(window)
+    parts = np.lib.stride_tricks.sliding_window_view(values, size)[:: size - size // 2]
+    parts = (parts - parts.mean(axis=1, keepdims=True) if centred else parts) * window
+    power = np.mean(np.abs(fft.rfft(parts, axis=1)) ** 2, axis=0) / (rate * float(window @ window))
+    power[1 : (size + 1) // 2] *= 2.0  # but for those that have no negative frequency
+    return np.arange(len(power)) * (rate / size), power
 
 
 def _smoothed(values: Array, half_width: int) -> Array:
@@ -273,10 +358,8 @@ def motion_band(velocity: Array, rate: float) -> float:
     rate : float
         [Hz]
     """
-    from scipy import signal
-
-    size = min(len(velocity), max(256, len(velocity) // 2))
-    columns = [signal.welch(column, rate, nperseg=size, detrend=False) for column in velocity.T]  # an hour is large
+    window = hann(min(len(velocity), max(256, len(velocity) // 2)))
+    columns = [power_spectrum(column, rate, window, centred=False) for column in velocity.T]  # an hour is large
     frequency, power = columns[0][0], np.stack([column[1] for column in columns], axis=1)
     total = power.sum(axis=0)
     moving = total > 1e-4 * max(float(total.max(initial=0.0)), 1e-300)

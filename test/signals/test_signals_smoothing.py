@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.signal import savgol_filter
+from scipy.signal import savgol_filter, welch
 
 from robotid_ros.errors import DataError
 from robotid_ros.signals import guarded_smoothing
+from robotid_ros.signals.filtering import hann, polynomial_filter, power_spectrum
 
 
 def five_point_cubic(x, periodic=False):
@@ -65,3 +66,22 @@ def test_no_sample_moves_further_than_the_guard_allows(passes, guard):
     x = np.random.default_rng(passes).standard_normal((60, 2))
     smoothed, _ = guarded_smoothing(x, passes, guard)
     assert (np.abs(smoothed - x).max(axis=0) <= guard * np.ptp(x, axis=0) + 1e-12).all()
+
+
+@given(st.integers(2, 60), st.integers(0, 4), st.integers(0, 2), st.integers(0, 50), st.booleans())
+def test_polynomials_are_those_of_scipy(half, degree, derivative, more, periodic):
+    window = 2 * half + 1
+    x = np.random.default_rng(more).standard_normal((window + more, 2))
+    mode = 'wrap' if periodic else 'interp'
+    expected = savgol_filter(x, window, degree, deriv=derivative, delta=0.002, axis=0, mode=mode)
+    found = polynomial_filter(x, window, degree, derivative=derivative, rate=500.0, periodic=periodic)
+    assert np.allclose(found, expected, rtol=0, atol=1e-7 * max(np.abs(expected).max(), 1.0))
+
+
+@given(st.integers(8, 300), st.integers(0, 700), st.booleans())
+def test_spectra_are_those_of_scipy(size, more, centred):
+    x = 3.0 + np.random.default_rng(more).standard_normal(size + more)
+    frequency, power = welch(x, 125.0, nperseg=size, detrend='constant' if centred else False)
+    found = power_spectrum(x, 125.0, hann(size), centred=centred)
+    assert np.allclose(found[0], frequency, rtol=1e-12)
+    assert np.allclose(found[1], power, rtol=0, atol=1e-12 * power.max())
