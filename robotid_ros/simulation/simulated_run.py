@@ -10,20 +10,16 @@
 """Run a trajectory on a simulated arm, faster than real time, and record it."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.data import Recording
 from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation.controller import Spline, TrajectoryPoints
 from robotid_ros.simulation.plant import Plant
 from robotid_ros.simulation.sensors import PlantMotion, Sensors
-
-if TYPE_CHECKING:
-    from robotid_ros.data import Recording
-
 
 _CLEARANCE = 0.1
 
@@ -45,7 +41,7 @@ class SimulatedRun(PlantMotion):
     ``motor_torque`` is what the drives show, as late as it is seen.
     """
 
-    recording: 'Recording'  # what the sensors showed: position, velocity, effort [N m] and current [A]
+    recording: Recording  # what the sensors showed: position, velocity, effort [N m] and current [A]
     time: Array  # shape (N,) [s]
 
 
@@ -86,8 +82,6 @@ def simulate_trajectory(
     ModelError
         If the simulation diverges.
     """
-    from robotid_ros.data import Recording  # here: it imports scipy.signal, which the node does not need
-
     n = plant.nominal.n
     time = frozen_array(time, 'time', (None,), DataError)
     q_knot, dq_knot, ddq_knot = (
