@@ -149,7 +149,7 @@ def weighted_terms(chosen: Chosen, model: RobotModel, config: IdentificationConf
         return chosen.terms
     base = chosen.rows.base
     assert isinstance(base, BaseParameters)
-    described = description_prior(model, base, rotor_inertia=config.rotor_inertia)
+    described = description_prior(model, base, chosen.rows.samples, rotor_inertia=config.rotor_inertia)
     return Terms(base=base, friction=chosen.friction, shape=chosen.shape, described=described, weighted=False)
 
 

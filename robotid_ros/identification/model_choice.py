@@ -284,7 +284,7 @@ def choose_signals_and_model(
         return terms.past(few_of(whole, at_most), whole)
 
     if weighted:
-        described = description_prior(model, base, rotor_inertia=config.rotor_inertia)
+        described = description_prior(model, base, samples, rotor_inertia=config.rotor_inertia)
         terms = Terms.all(base, described, samples)
         terms = terms.seen(few(samples))
     decisions: list[Decision] = []

@@ -16,6 +16,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics import BaseParameters
+from robotid_ros.identification.samples import ENOUGH, Samples
 from robotid_ros.model.inertia import pseudo_inertia, pseudo_inertia_parameters
 from robotid_ros.model.robot_model import RobotModel
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:  # which solves by equations that have a prior
 
 _FARTHEST = 10.0  # arm lengths, of what belongs to a plausible body
 _MASS = 0.3  # relative deviation of a described mass: published descriptions of one arm differ by as much
-_UNKNOWN_MASS = 5.0  # kg, of a link of an arm of which no mass is known; evidence finds how much it counts
 _SIZE = 0.06  # arm lengths, least extent of a link: joints may meet in one point, bodies do not
 _ROTOR = 0.12  # arm lengths, least radius at which a link's mass has the inertia of its rotor behind the gear
 _BALL = 0.01  # arm lengths, radius of the smallest body
@@ -139,15 +139,15 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
 
     A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
     standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; where the
-    description has placeholders, of m, m L and m L^2 about zero, and the last link is as long as the others in the
-    mean. Rotor inertias, which descriptions leave out, have a deviation of m L^2 of the link that they move, with L an
+    description has placeholders, of m, m L and m L^2 about zero, with their mean mass for m, and the last link is as
+    long as the others in the mean. Rotor inertias, which descriptions leave out, have a deviation of m L^2 of the link that they move, with L an
     eighth of the arm's length at least, and 0.3 of their own.
     """
     silent = is_placeholder(model)
     inertial = believable_prior(model)
     mass = np.maximum(inertial[:, 9], 0.0)
     if silent:
-        mass = np.full(model.n, _UNKNOWN_MASS)
+        mass = np.full(model.n, mass.mean())
     extent = np.maximum(_steps(model), _SIZE * arm_length(model))
     if silent:
         extent[-1] = max(float(extent.mean()), extent[-1])
@@ -164,21 +164,33 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
     return mean, deviation
 
 
-def description_prior(model: RobotModel, base: BaseParameters, *, rotor_inertia: bool) -> Prior:
+def as_large_as(target: Array, expected: Array) -> float:
+    """Return how many times as large a measured torque, shape (N, n), is as some prior expects, from squares (n,)."""
+    return float(np.linalg.norm(target) / np.sqrt(max(float(np.sum(expected)), 1e-300)))
+
+
+def description_prior(model: RobotModel, base: BaseParameters, samples: Samples, *, rotor_inertia: bool) -> Prior:
     """Return the prior of an arm's base parameters.
 
-    That of the standard parameters, see :func:`standard_prior`, in those combinations that the torque depends on.
+    That of the standard parameters, see :func:`standard_prior`, in those combinations that the torque depends on. Where
+    no mass is known, the links are as heavy as the torque needs.
 
     Parameters
     ----------
     model : RobotModel
     base : BaseParameters
+    samples : Samples
+        Motion and torque, at the motors.
     rotor_inertia : bool
         Whether rotor inertias are among the standard parameters.
     """
     mean, deviation = standard_prior(model, rotor_inertia=rotor_inertia)
     grouping = base.map[:, : len(mean)]
     covariance = (grouping * deviation**2) @ grouping.T
+    if is_placeholder(model):
+        some = samples.thinned(ENOUGH // 10)
+        rows = base.regressor(some.q, some.dq, some.ddq)
+        covariance *= as_large_as(some.target, np.einsum('Nnb,bc,Nnc->n', rows, covariance, rows, optimize=True)) ** 2
     scale = 1.0 / np.sqrt(np.diag(covariance))
     precision = np.linalg.inv(covariance * np.outer(scale, scale) + 1e-9 * np.eye(len(scale))) * np.outer(scale, scale)
     return Prior(mean=grouping @ mean, precision=0.5 * (precision + precision.T))

@@ -58,7 +58,7 @@ from robotid_ros.identification.information import (
     quick_solve,
 )
 from robotid_ros.identification.judge import DOUBTFUL, GROUPS, Alternative, Bench, Decision, Score, groups, total
-from robotid_ros.identification.prior import standard_prior
+from robotid_ros.identification.prior import as_large_as, standard_prior
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.model.robot_model import RobotModel
@@ -89,10 +89,8 @@ class _Test:
             self.mean = np.concatenate([_any_bodies(described), np.zeros(self.n)])
         # Efforts may be currents or counts: the prior says how torque is shared out, not how large it is.
         rigid, links = full_regressor(described, samples.q, samples.dq, samples.ddq), slice(10 * self.n)
-        expected = np.hypot(
-            np.linalg.norm(rigid @ self.mean[links]), np.sqrt(np.sum(rigid**2 @ self.deviation[links] ** 2))
-        )
-        size = float(np.linalg.norm(samples.target)) / max(float(expected), 1e-300)
+        expected = (rigid @ self.mean[links]) ** 2 + rigid**2 @ self.deviation[links] ** 2
+        size = as_large_as(samples.target, expected.sum(axis=0))
         self.mean, self.deviation = size * self.mean, size * self.deviation
         self.models: dict[bytes, RobotModel] = {}
         self._last: tuple[bytes, Array] = b'', np.empty(0)
@@ -295,8 +293,13 @@ class _Search:
         return found
 
     def ranked(self, candidates: Iterable[SetUp]) -> list[tuple[float, SetUp]]:
-        """Return candidates with their costs, the least first."""
-        return sorted(((self.screen.cost(each), each) for each in candidates), key=lambda pair: pair[0])
+        """Return candidates with their costs, the least first.
+
+        A joint whose torque is zero throughout has no motor: what gives it a share of another's torque is none.
+        """
+        told = self.test.samples.target.any(axis=0)
+        possible = (each for each in candidates if not each.torque[np.ix_(~told, told)].any())
+        return sorted(((self.screen.cost(each), each) for each in possible), key=lambda pair: pair[0])
 
     def challenger(
         self, candidates: Sequence[tuple[float, SetUp]], setup: SetUp, held: Score

@@ -47,6 +47,7 @@ _SMOOTH = 0.05  # of a joint's largest speed: the velocity scale
 _BUILDS_UP = 1e-3  # of a joint's range: the presliding distance
 _FIRST = 25.0  # weight to begin with: a term takes a fifth of the torque
 _MOST = 2500.0  # weight: what explains nothing may still take a fiftieth of the torque, as deviations have to hold
+_WEAK = 0.01  # weight of the description to begin with: from a strong one, evidence may stay where nothing else has a say
 _STRONGEST = 1e6  # of the description: none is right to less than a thousandth of its standard deviations
 _SETTLED, _CHANGED = 0.01, 0.1  # relative changes of the noise and of the description's weight at which they end
 
@@ -108,7 +109,7 @@ def weigh(
     power = info.power
     share = np.einsum('nkk->nk', info.gram[:, b:-1, b:-1]) / (count * power)[:, None]
     seen = share > 1e-12 * np.maximum(share.max(axis=0, initial=0.0), 1e-300)
-    alpha, strength, precision = np.full(k, _FIRST), 1.0, 20.0 / power
+    alpha, strength, precision = np.full(k, _FIRST), _WEAK, 20.0 / power
     if start is not None:
         alpha[: len(start.alpha)], strength, precision = start.alpha[:k], start.strength, start.precision
     strength = 1.0 if stated else strength

@@ -131,3 +131,26 @@ def test_a_reversed_joint_of_any_arm_is_named(seed: int, kind: str) -> None:
         return
     result = identify(data, model)
     assert model.joint_names[joint] in ' '.join([result.reason, *result.notes])
+
+
+@pytest.mark.parametrize('factor', [1e-7, 1e8])
+@pytest.mark.parametrize('seed', [200, 202, 204])
+def test_neither_the_unit_of_mass_nor_that_of_length_changes_what_is_found(seed: int, factor: float) -> None:
+    """Without known masses, turning joints may move an arm of any size: other units of torque and length are the same arm."""
+    model, (data, other), _ = drawn(seed)
+    model = replace(model, inertial=0.0 * model.inertial)
+    length = factor**0.25
+    placements, tip = np.array(model.placements), np.array(model.tip)
+    placements[:, :3, 3] *= length
+    tip[:3, 3] *= length
+    large = replace(model, placements=placements, tip=tip, gravity=length * model.gravity)
+
+    def error(arm: RobotModel, *recordings: Dataset) -> Array:
+        training, judge = (replace(each, unfiltered=None) for each in recordings)
+        return identify(training, arm, validation=judge).metrics['validation'].rmse
+
+    def in_other_units(each: Dataset) -> Dataset:
+        return replace(each, tau=factor * each.tau, tau_filtered=factor * each.tau_filtered)
+
+    found = error(large, in_other_units(data), in_other_units(other)) / factor
+    np.testing.assert_allclose(found, error(model, data, other), rtol=1e-2)

@@ -84,6 +84,10 @@ def test_the_published_bee_colony_ends_below_separable_least_squares_and_nearer_
         assert 0.0 < y[0] < 0.9 < y[-1] < 1.0
         assert (np.diff(y) >= 0.0).all()
         matches.append(found.metrics['validation'].match)
+    few = IdentificationConfig(estimator='bee-colony', colony_cycles=50, colony_limit=15, rotor_inertia=False)
+    # Rounding, which differs from processor to processor, is enough to send the bees elsewhere: of one seed, 79 to 95.
+    others = [identify(training, er16(), validation=validation, config=few, seed=seed) for seed in range(1, 5)]
+    matches[0] = np.median([matches[0], *(each.metrics['validation'].match for each in others)], axis=0)
     assert (matches[0] > 82.0).all()  # 75 with friction bounded by the whole torque
     assert (matches[1] > 94.0).all()
     assert (matches[0] < matches[1]).all()

@@ -257,6 +257,36 @@ def test_efforts_of_two_coupled_pairs_are_found(rubs: float) -> None:
     np.testing.assert_allclose(setup.torque, drives.T, atol=1e-12)
 
 
+ACROBOT = '<robot name="acrobot"><link name="base"/>' + ''.join(
+    f'''<link name="link{k}"><inertial><origin xyz="0 0 -0.15"/><mass value="0.6"/>
+<inertia ixx="0.006" iyy="0.006" izz="0.0005" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="joint{k}" type="revolute"><parent link="{parent}"/><child link="link{k}"/><origin xyz="0 0 {z}"/>
+<axis xyz="0 1 0"/><limit lower="-9" upper="9" velocity="9" effort="9"/></joint>'''
+    for k, parent, z in ((1, 'base', 0.0), (2, 'link1', -0.3))
+) + '</robot>'
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_a_joint_without_a_motor_is_not_coupled_to_one_that_has_one(seed: int) -> None:
+    """A set-up that gave it a share of the other's torque would be judged by one that nobody measured."""
+    pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
+    real, rng, step = pinocchio.buildModelFromXML(ACROBOT), np.random.default_rng(seed), 2e-3
+    for inertia in real.inertias:
+        inertia.mass *= rng.uniform(0.8, 1.2)
+    data, q, dq, rows = real.createData(), np.array([0.3, 0.5]), np.zeros(2), []
+    omega = rng.uniform(2.0, 5.0, 2)
+    for k in range(6000):
+        torque = np.array([0.0, 0.5 * np.sin(omega * step * k).sum()])
+        ddq = pinocchio.aba(real, data, q, dq, torque - [0.0, 0.1 * np.tanh(dq[1] / 0.05) + 0.02 * dq[1]])
+        rows.append(np.concatenate([q, dq, ddq, torque + [0.0, 0.4 * rng.standard_normal()]]))
+        dq = dq + step * ddq
+        q = q + step * dq
+    arm, motion = RobotModel.from_urdf(ACROBOT), np.array(rows[::5])
+    time = 5.0 * step * np.arange(len(motion))
+    recording = dataset(arm, (time, *np.split(motion[:, :6], 3, axis=1)), motion[:, 6:])  # type: ignore[arg-type]
+    assert find_setup([recording], arm)[0].findings == ()
+
+
 @pytest.mark.parametrize('zero', [np.pi / 2, -np.pi / 2, np.pi])
 def test_another_zero_is_found(zero: float) -> None:
     data = recorded(7)
