@@ -140,8 +140,8 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
     A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
     standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; where the
     description has placeholders, of m, m L and m L^2 about zero, with their mean mass for m, and the last link is as
-    long as the others in the mean. Rotor inertias, which descriptions leave out, have a deviation of m L^2 of the link that they move, with L an
-    eighth of the arm's length at least, and 0.3 of their own.
+    long as the others in the mean. Rotor inertias, which descriptions leave out, have a deviation of m L^2 of the link
+    that they move, with L an eighth of the arm's length at least, and 0.3 of their own.
     """
     silent = is_placeholder(model)
     inertial = believable_prior(model)

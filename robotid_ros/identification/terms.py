@@ -47,7 +47,7 @@ _SMOOTH = 0.05  # of a joint's largest speed: the velocity scale
 _BUILDS_UP = 1e-3  # of a joint's range: the presliding distance
 _FIRST = 25.0  # weight to begin with: a term takes a fifth of the torque
 _MOST = 2500.0  # weight: what explains nothing may still take a fiftieth of the torque, as deviations have to hold
-_WEAK = 0.01  # weight of the description to begin with: from a strong one, evidence may stay where nothing else has a say
+_WEAK = 0.01  # weight of the description to begin with: from a strong one, evidence may end where nothing else counts
 _STRONGEST = 1e6  # of the description: none is right to less than a thousandth of its standard deviations
 _SETTLED, _CHANGED = 0.01, 0.1  # relative changes of the noise and of the description's weight at which they end
 

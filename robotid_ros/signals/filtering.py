@@ -121,7 +121,8 @@ def polynomial_filter(
     mode = 'wrap' if periodic else 'nearest'
     result: Array = ndimage.correlate1d(values, weights[half], axis=0, mode=mode)
     if not periodic:
-        result[:half], result[len(result) - half :] = weights[:half] @ values[:window], weights[-half:] @ values[-window:]
+        result[:half] = weights[:half] @ values[:window]
+        result[len(result) - half :] = weights[-half:] @ values[-window:]
     return result
 
 
@@ -335,7 +336,7 @@ def power_spectrum(values: Array, rate: float, window: Array, *, centred: bool =
     size = len(window)
     parts = np.lib.stride_tricks.sliding_window_view(values, size)[:: size - size // 2]
     parts = (parts - parts.mean(axis=1, keepdims=True) if centred else parts) * window
-    power = np.mean(np.abs(fft.rfft(parts, axis=1)) ** 2, axis=0) / (rate * float(window @ window))
+    power: Array = np.mean(np.abs(fft.rfft(parts, axis=1)) ** 2, axis=0) / (rate * float(window @ window))
     power[1 : (size + 1) // 2] *= 2.0  # but for those that have no negative frequency
     return np.arange(len(power)) * (rate / size), power
 

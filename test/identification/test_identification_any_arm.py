@@ -136,7 +136,7 @@ def test_a_reversed_joint_of_any_arm_is_named(seed: int, kind: str) -> None:
 @pytest.mark.parametrize('factor', [1e-7, 1e8])
 @pytest.mark.parametrize('seed', [200, 202, 204])
 def test_neither_the_unit_of_mass_nor_that_of_length_changes_what_is_found(seed: int, factor: float) -> None:
-    """Without known masses, turning joints may move an arm of any size: other units of torque and length are the same arm."""
+    """Without known masses, an arm may have any size: other units of torque and length are the same arm."""
     model, (data, other), _ = drawn(seed)
     model = replace(model, inertial=0.0 * model.inertial)
     length = factor**0.25

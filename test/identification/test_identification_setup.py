@@ -257,13 +257,17 @@ def test_efforts_of_two_coupled_pairs_are_found(rubs: float) -> None:
     np.testing.assert_allclose(setup.torque, drives.T, atol=1e-12)
 
 
-ACROBOT = '<robot name="acrobot"><link name="base"/>' + ''.join(
-    f'''<link name="link{k}"><inertial><origin xyz="0 0 -0.15"/><mass value="0.6"/>
+ACROBOT = (
+    '<robot name="acrobot"><link name="base"/>'
+    + ''.join(
+        f'''<link name="link{k}"><inertial><origin xyz="0 0 -0.15"/><mass value="0.6"/>
 <inertia ixx="0.006" iyy="0.006" izz="0.0005" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <joint name="joint{k}" type="revolute"><parent link="{parent}"/><child link="link{k}"/><origin xyz="0 0 {z}"/>
 <axis xyz="0 1 0"/><limit lower="-9" upper="9" velocity="9" effort="9"/></joint>'''
-    for k, parent, z in ((1, 'base', 0.0), (2, 'link1', -0.3))
-) + '</robot>'
+        for k, parent, z in ((1, 'base', 0.0), (2, 'link1', -0.3))
+    )
+    + '</robot>'
+)
 
 
 @pytest.mark.parametrize('seed', range(3))
@@ -278,7 +282,7 @@ def test_a_joint_without_a_motor_is_not_coupled_to_one_that_has_one(seed: int) -
     for k in range(6000):
         torque = np.array([0.0, 0.5 * np.sin(omega * step * k).sum()])
         ddq = pinocchio.aba(real, data, q, dq, torque - [0.0, 0.1 * np.tanh(dq[1] / 0.05) + 0.02 * dq[1]])
-        rows.append(np.concatenate([q, dq, ddq, torque + [0.0, 0.4 * rng.standard_normal()]]))
+        rows.append([*q, *dq, *ddq, 0.0, torque[1] + 0.4 * rng.standard_normal()])
         dq = dq + step * ddq
         q = q + step * dq
     arm, motion = RobotModel.from_urdf(ACROBOT), np.array(rows[::5])
