@@ -127,7 +127,8 @@ def _plain_cutoff(data: Dataset) -> float:
         size = min(len(speed), max(256, len(speed) // 2))
         frequency, power = scipy.signal.welch(speed[:, j], rate, nperseg=size, detrend=False)
         band.append(frequency[np.searchsorted(np.cumsum(power) / power.sum(), 0.95)])
-    return float(min(max(7.0 * float(np.median(band)), 1.5), 0.2 * rate))
+    usual = float(np.median(band)) if band else 0.0  # where hardly anything moves
+    return float(min(max(7.0 * usual, 1.5), 0.2 * rate))
 
 
 def _case(folder: Path) -> Iterator[Row]:

@@ -228,14 +228,17 @@ def both(setup: SetUp, first: SetUp, second: SetUp) -> SetUp | None:
 
 
 def without_sign(samples: Samples, model: RobotModel) -> Finding | None:
-    """Return the finding that efforts have no sign: none is negative, although every joint turns round."""
+    """Return the finding that efforts have no sign: none is negative, although every joint turns round.
+
+    A parked joint whose effort has both signs shows that the driver tells them.
+    """
     turns = (np.diff(np.sign(samples.dq), axis=0) != 0.0).sum(axis=0)
     moving = moved(samples.q) & (turns > 0)
     size = np.maximum(np.sqrt(np.mean(samples.measured**2, axis=0)), 1e-300)
     reached = np.stack([(sign * samples.measured).min(axis=0) / size for sign in (1.0, -1.0)])
-    least = np.where(reached > -_OVERSHOOT, reached, np.inf).min(axis=0)[moving]
+    least = np.where(reached > -_OVERSHOOT, reached, np.inf).min(axis=0)
     # None passes zero, and some comes near it: a load that keeps its sign stays away, as does friction that jumps.
-    if turns[moving].sum() < _TURNS or not (np.isfinite(least).all() and least.min() < _TOUCHES):
+    if turns[moving].sum() < _TURNS or not (np.isfinite(least).all() and least[moving].min() < _TOUCHES):
         return None
     text = (
         'the efforts are magnitudes without sign: none of any joint changes its sign, through '

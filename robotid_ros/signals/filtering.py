@@ -336,9 +336,9 @@ def power_spectrum(values: Array, rate: float, window: Array, *, centred: bool =
     size = len(window)
     parts = np.lib.stride_tricks.sliding_window_view(values, size)[:: size - size // 2]
     parts = (parts - parts.mean(axis=1, keepdims=True) if centred else parts) * window
-    power: Array = np.mean(np.abs(fft.rfft(parts, axis=1)) ** 2, axis=0) / (rate * float(window @ window))
+    power = np.mean(np.abs(fft.rfft(parts, axis=1)) ** 2, axis=0) / (rate * float(window @ window))
     power[1 : (size + 1) // 2] *= 2.0  # but for those that have no negative frequency
-    return np.arange(len(power)) * (rate / size), power
+    return np.asarray(np.arange(len(power)) * (rate / size)), power
 
 
 def _smoothed(values: Array, half_width: int) -> Array:

@@ -429,6 +429,23 @@ def test_a_torque_of_one_joint_that_keeps_its_sign_is_no_magnitude(least: float)
     assert find_setup([dataset(arm, motion, torque)], arm)[0].findings == ()
 
 
+@pytest.mark.parametrize(('sign', 'found'), [(1.0, ['magnitude']), (-1.0, [])])
+def test_a_parked_joint_of_both_signs_shows_that_efforts_have_them(sign: float, found: list[str]) -> None:
+    """The other joint's load keeps its sign and comes down to nothing, as where an arm is lowered until it hangs."""
+    rng = np.random.default_rng(0)
+    arm, swing = RobotModel.from_urdf(ROLLING), np.outer(np.arange(3000) / 100.0, [1.3, 2.1])
+    motion = np.zeros((3, 3000, 2))
+    motion[0, :, 0] = 0.02 * np.sin(swing).sum(axis=1)
+    motion[1, :, 0] = 0.02 * np.cos(swing) @ [1.3, 2.1]
+    motion[2, :, 0] = -0.02 * np.sin(swing) @ [1.3**2, 2.1**2]
+    unknown = np.interp(np.arange(3000), np.arange(0, 3000, 20), rng.standard_normal(150))
+    torque = 0.1 * np.abs(rng.standard_normal((3000, 2)))
+    torque[::2] *= sign
+    torque[:, 0] = unknown - unknown.min()
+    data = dataset(arm, (np.arange(3000) / 100.0, *motion), torque)
+    assert [each.kind for each in find_setup([data], arm)[0].findings] == found
+
+
 @pytest.mark.parametrize('seed', range(4))
 def test_faults_that_no_motion_tells_apart_are_both_named(seed: int) -> None:
     # Mirrored, a hand that rolls about the arm's own axis has another sign of position, or of torque. Gravity may keep
