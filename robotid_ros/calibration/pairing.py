@@ -22,6 +22,7 @@ from robotid_ros.model.transforms import mean_quaternion
 from robotid_ros.settings import Settings, setting
 
 _FEWEST = 5  # measurements of the target for a mean and a scatter
+_AGAIN = 30.0  # times the rest tolerance: how far the arm has to go to count as being somewhere else
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,8 @@ class RestingPairs:
         self.averaging_time, self._lag = config.averaging_time, config.largest_lag
         self._joints: deque[tuple[float, Array]] = deque()
         self._targets: deque[tuple[float, Array]] = deque()
+        self._looked = -np.inf  # until when a new place was looked for
+        self._taken: Array | None = None  # joints of the last measurement
 
     def receive_joints(self, stamp: float, position: Array) -> None:
         """Take in a joint state of shape (n,), measured at ``stamp`` [s]."""
@@ -69,6 +72,7 @@ class RestingPairs:
     def _put(self, queue: deque[tuple[float, Array]], stamp: float, values: Array) -> None:
         if queue and stamp < queue[-1][0]:
             queue.clear()  # the clock was set back
+            self._looked = -np.inf
         queue.append((stamp, values))
         while stamp - queue[0][0] > 2.0 * self.averaging_time + self._lag:
             queue.popleft()
@@ -83,9 +87,19 @@ class RestingPairs:
         """Whether the last averaging time is covered by joint states and by measurements of the target."""
         return self._problem(*self._window()) is None
 
+    @property
+    def advanced(self) -> bool:
+        """Whether joint states and measurements reach further than where a new place was last looked for."""
+        return self._end > self._looked
+
+    @property
+    def _end(self) -> float:
+        """Return the newest stamp that both have reached [s]."""
+        return min(queue[-1][0] if queue else -np.inf for queue in (self._joints, self._targets))
+
     def _window(self) -> tuple[Array, Array]:
         """Return joints (N, n) and targets (M, 7) of the last averaging time that both cover."""
-        end = min((queue[-1][0] for queue in (self._joints, self._targets) if queue), default=0.0)
+        end = self._end
         begin = end - self.averaging_time - 1e-6  # stamps in seconds since 1970 are rounded to 2e-7 s
         joints, targets = (
             [
@@ -122,6 +136,30 @@ class RestingPairs:
         Raises a CalibrationError if the arm moves, or joint states or measurements of the target are missing or not
         finite.
         """
+        found = self._mean(config)
+        self._taken = found[0].q[0]
+        return found
+
+    def measure_new_place(self, config: PairingConfig) -> tuple[MeasuredPoints, float] | None:
+        """Return what ``measure`` does if the arm rests where it was not measured last, or None.
+
+        Asked after whatever came, joints or target, it misses no rest, in whatever order the two arrive.
+        """
+        if not self.advanced:
+            return None
+        self._looked, taken = self._end, self._taken
+        try:
+            found = self._mean(config)
+        except CalibrationError:  # it moves, or too little has come
+            return None
+        here = found[0].q[0]
+        if taken is not None and np.abs(here - taken).max() <= _AGAIN * config.rest_tolerance:
+            return None
+        self._taken = here
+        return found
+
+    def _mean(self, config: PairingConfig) -> tuple[MeasuredPoints, float]:
+        """Return the last averaging time's mean and scatter, or raise a CalibrationError."""
         joints, targets = self._window()
         problem = self._problem(joints, targets)
         if problem is not None:

@@ -31,9 +31,9 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header, String
 
-from robotid_ros.arrays import Array
 from robotid_ros.calibration import CalibrationConfig, append_points, calibrate, read_points
 from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
+from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.result import calibrated_urdf
 from robotid_ros.errors import CalibrationError, DataError, MissingDependencyError, RobotIdError
 from robotid_ros.model import RobotModel
@@ -47,7 +47,6 @@ from robotid_ros.settings import Settings, setting
 _POLL, _LOOK, _STATUS_PERIOD = 0.02, 0.2, 0.5  # [s]
 _DEPTH = 2000  # joint states: four seconds at 500 Hz
 _FRAMES = 20  # transforms of /tf that a refusal names at most
-_AGAIN = 30.0  # times the rest tolerance: how far the arm has to go to count as being somewhere else
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +79,6 @@ class PoseRecorder(Node):
         self._pairs: RestingPairs | None = None
         self._problem = ''
         self._others: set[str] = set()  # transforms of /tf that are not the one wanted
-        self._last: Array | None = None
         self._count = 0
         self._worker = BackgroundWorker(self)
         self._solver = BackgroundWorker(self)  # so that recording goes on
@@ -128,6 +126,7 @@ class PoseRecorder(Node):
             self._pairs = RestingPairs(joints, read_parameters(self, PairingConfig))
         if np.isfinite(position).all():
             self._pairs.receive_joints(seconds(message.header.stamp), position)
+            self._look()
 
     def _receive_description(self, message: String) -> None:
         self._description = message.data
@@ -146,15 +145,15 @@ class PoseRecorder(Node):
         if self._pairs is None or not np.isfinite(position).all():
             return
         self._pairs.receive_target(seconds(header.stamp), position, quaternion)
-        if not self.get_parameter('automatic').value:
-            return
-        config = read_parameters(self, PairingConfig)
-        try:
-            here = self._pairs.measure(config)[0].q[0]
-        except CalibrationError:  # it moves, or too little has come
-            return
-        if self._last is None or np.abs(here - self._last).max() > _AGAIN * config.rest_tolerance:
-            self._add_row()  # it rests where none was taken yet
+        self._look()
+
+    def _look(self) -> None:
+        """Add a row if that is to be done unasked and the arm rests where none was taken yet."""
+        assert self._pairs is not None
+        if self._pairs.advanced and self.get_parameter('automatic').value:
+            found = self._pairs.measure_new_place(read_parameters(self, PairingConfig))
+            if found is not None:
+                self._add_row(*found)
 
     # --- the service ---
 
@@ -168,13 +167,10 @@ class PoseRecorder(Node):
             wanted = f"no transform from '{self._config.tf_parent}' to '{self._config.tf_child}' has come on /tf"
             others = f'; those from {", ".join(sorted(self._others))} have' if self._others else ''
             raise CalibrationError(wanted + others)
-        return str(await self._add_row())
+        return str(await self._add_row(*self._pairs.measure(read_parameters(self, PairingConfig))))
 
-    def _add_row(self) -> Any:
-        """Add a row of the last moments to the file, off the executor's thread; return a future of what to say."""
-        assert self._pairs is not None
-        point, scatter = self._pairs.measure(read_parameters(self, PairingConfig))
-        self._last = point.q[0]
+    def _add_row(self, point: MeasuredPoints, scatter: float) -> Any:
+        """Add a row to the file, off the executor's thread; return a future of what to say."""
 
         def write() -> str:
             try:

@@ -80,6 +80,31 @@ def test_joint_states_that_began_after_the_target_ended_are_refused() -> None:
         pairs.measure(config)
 
 
+@pytest.mark.parametrize('seed', range(20))
+def test_every_rest_is_found_in_whatever_order_joints_and_target_arrive(seed: int) -> None:
+    """A busy computer hands over one of the two late, and then a second of it at once."""
+    rng = np.random.default_rng(seed)
+    poses = rng.uniform(-1.0, 1.0, (6, 2))
+    stamps = np.arange(0.0, 12.0, 0.04)
+    within = np.clip((stamps % 2.0) / 0.7, 0.0, 1.0)[:, None]  # it moves for 0.7 s and rests for 1.3 s
+    legs = (stamps // 2.0).astype(int)
+    q = (1.0 - within) * np.vstack([np.zeros(2), poses])[legs] + within * poses[legs]
+    joints = [(t + rng.uniform(0.0, 5.0) * (t % 3.0 < 1.0), 'joints', t, each) for t, each in zip(stamps, q)]
+    targets = [(t + rng.uniform(0.0, 5.0) * (t % 5.0 < 2.0), 'target', t, np.zeros(3)) for t in stamps]
+    arrived = []
+    for queue in (joints, targets):  # each in its own order
+        late = np.maximum.accumulate([entry[0] for entry in queue])
+        arrived += [(when, *entry[1:]) for when, entry in zip(late, queue)]
+    config = PairingConfig(largest_lag=20.0)
+    pairs, found = RestingPairs(('a', 'b'), config), []
+    for _, what, stamp, values in sorted(arrived, key=lambda entry: (entry[0], entry[1])):
+        (pairs.receive_joints if what == 'joints' else pairs.receive_target)(stamp, values)
+        new = pairs.measure_new_place(config)
+        if new is not None:
+            found.append(new[0].q[0])
+    np.testing.assert_allclose(found, poses, atol=1e-12)
+
+
 def test_a_tracker_sees_the_arm_with_its_errors() -> None:
     model = RobotModel.from_urdf(arm_description('ur10e'))
     exact = tracked_arm(model, TrackerConfig(length_error=0.0, angle_error=0.0, seed=1))
