@@ -20,7 +20,6 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction.terms import (
     DISTANCES,
-    LONGEST_DELAY,
     MODELS,
     OPTIONS,
     Motion,
@@ -51,16 +50,19 @@ def unit_of(quantity: Quantity, joint_type: str) -> str:
     return joint_unit(_UNITS[quantity], joint_type)
 
 
-_PER_JOINT = ('velocity_scale', 'ripple_frequency', 'spring', 'presliding')  # a number for each joint, or for all
+_PER_JOINT = ('velocity_scale', 'ripple_frequency', 'middle', 'presliding')  # a number for each joint, or for all
 
 
 def _array(value: ArrayLike | None) -> Array | None:
     return None if value is None else np.asarray(value, dtype=np.float64)
 
 
-def _positive(value: ArrayLike, name: str, *, zero: bool) -> Array:
-    above = -np.inf if zero else 0.0
-    return frozen_array(value, name, (None,) * min(np.ndim(value), 1), IdentificationError, at_least=0.0, above=above)
+def _checked(value: ArrayLike, name: str) -> Array:
+    shape: tuple[None, ...] = (None,) * min(np.ndim(value), 1)
+    if name == 'middle':
+        return frozen_array(value, name, shape, IdentificationError)
+    above = -np.inf if name == 'ripple_frequency' else 0.0  # 0 for a joint without a ripple
+    return frozen_array(value, name, shape, IdentificationError, at_least=0.0, above=above)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,15 +84,13 @@ class FrictionModel:
         Frequency of a torque ripple [1/rad]; 0 for a joint without one, None for a model without the term.
     ripple_limit : float
         Fastest ripple that the torque signal shows [Hz].
-    spring : ndarray, shape (n,) or (), optional
-        1 for a joint with a spring, 0 for one without; None for one at every joint, where the model has the term.
+    middle : ndarray, shape (n,) or (), optional
+        Position from which springs and ripple count [rad or m], so that they do not depend on where a joint has its
+        zero; None for that zero.
     presliding : ndarray, shape (n,) or (), optional
         Distance over which friction builds up after a reversal [rad or m], see
         :func:`robotid_ros.friction.presliding.sliding`, of the model ``levels``, which has states over multiples of it.
         It is a law of recorded motion: a single state has the sign of its speed.
-    lag : float
-        How long after the recorded motion friction turns [s], as where it acts behind a flexible gear. It is a law of
-        recorded motion, too.
     """
 
     name: str
@@ -98,9 +98,8 @@ class FrictionModel:
     velocity_scale: Array | None = None
     ripple_frequency: Array | None = None
     ripple_limit: float = 10.0
-    spring: Array | None = None
+    middle: Array | None = None
     presliding: Array | None = None
-    lag: float = 0.0
     generators: Array = field(init=False)
     """Matrix G, shape (k, k): friction dissipates exactly when the entries of G^-1 linear that are not ``signed``
     are not negative."""
@@ -108,11 +107,8 @@ class FrictionModel:
     def __post_init__(self) -> None:
         for name in _PER_JOINT:
             if (value := getattr(self, name)) is not None:
-                zero = name in ('ripple_frequency', 'spring')  # of a joint without
-                object.__setattr__(self, name, _positive(value, name, zero=zero))
-        _positive(self.ripple_limit, 'ripple_limit', zero=False)
-        if _positive(self.lag, 'lag', zero=True) > LONGEST_DELAY:
-            raise IdentificationError(f'lag: expected at most {LONGEST_DELAY:g} s, got {self.lag:g} s')
+                object.__setattr__(self, name, _checked(value, name))
+        _checked(self.ripple_limit, 'ripple_limit')
         names = self.linear_names
         bounds = np.eye(len(names))
         for row, parameter in zip(bounds, self._parameters, strict=True):
@@ -156,7 +152,7 @@ class FrictionModel:
     @property
     def by_name(self) -> bool:
         """Whether the name says all of the model."""
-        return self.lag == 0.0 and all(getattr(self, name) is None for name in _PER_JOINT)
+        return all(getattr(self, name) is None for name in _PER_JOINT)
 
     def smoothed(self, velocity_scale: ArrayLike | None) -> 'FrictionModel':
         """Return the model with sign(v) replaced by tanh(v / velocity_scale); None restores the sign."""
@@ -187,28 +183,24 @@ class FrictionModel:
         position: Any,
         functions: Any = np,
         slide: Array | None = None,
-        slip: Array | None = None,
     ) -> Motion:
         if load is None and self.needs_load:
             raise IdentificationError('load-dependent friction needs the transmitted torque; got none')
         if position is None and self.needs_position:
             raise IdentificationError(f"friction '{self.name}' depends on the joint positions; got none")
         scale = self.velocity_scale
-        slip = velocity if slip is None else slip
-        sign = functions.sign(slip) if scale is None else functions.tanh(slip / scale)
+        sign = functions.sign(velocity) if scale is None else functions.tanh(velocity / scale)
         past = None if slide is None else tuple(slide[..., k] for k in range(len(DISTANCES)))
         return Motion(
             velocity=velocity,
-            slip=slip,
             sign=sign,
             scale=scale,
             past=past,
             shape=dict(zip(self.shape_names, shape, strict=True)),
             load=load,
-            position=position,
+            position=position if position is None or self.middle is None else position - self.middle,
             ripple_frequency=0.0 if self.ripple_frequency is None else self.ripple_frequency,
             ripple_limit=self.ripple_limit,
-            spring=1.0 if self.spring is None else self.spring,
             functions=functions,
         )
 
@@ -225,7 +217,6 @@ class FrictionModel:
         load: Array | None = None,
         position: Array | None = None,
         slide: Array | None = None,
-        slip: Array | None = None,
     ) -> Array:
         """Return the torque per unit of each linear parameter, shape (N, n, k).
 
@@ -240,15 +231,13 @@ class FrictionModel:
             For models with a torque ripple or a spring [rad].
         slide : ndarray, shape (N, n, d), optional
             What has built up since the last reversal, over multiples of the presliding distance.
-        slip : ndarray, shape (N, n), optional
-            The velocity a lag before, of which friction has the direction; by default the velocity [rad/s].
 
         Raises
         ------
         IdentificationError
             If the model depends on the load or the position, and it is not given.
         """
-        return self._columns(self._motion(velocity, shape.T, load, position, slide=slide, slip=slip))
+        return self._columns(self._motion(velocity, shape.T, load, position, slide=slide))
 
     def basis(
         self,
@@ -280,11 +269,10 @@ class FrictionModel:
         load: Array | None = None,
         position: Array | None = None,
         slide: Array | None = None,
-        slip: Array | None = None,
     ) -> Array:
         """Return the friction torque, shape (N, n) [N m], of parameters (n, k + s); other arguments as above."""
         k = len(self.linear_names)
-        columns = self.columns(velocity, parameters[:, k:], load, position, slide, slip)
+        columns = self.columns(velocity, parameters[:, k:], load, position, slide)
         return np.asarray(np.einsum('Nnk,nk->Nn', columns, parameters[:, :k]))
 
     def torque_of_motion(self, velocity: Array, parameters: Array, load: Array | None = None) -> Array:
@@ -295,7 +283,7 @@ class FrictionModel:
         if not self.needs_position:
             return self.torque(velocity, parameters, load)
         name = '+'.join(part for part in self.name.split('+') if part not in ('position', 'spring', 'ripple'))
-        moving = friction_model(name, velocity_scale=self.velocity_scale, presliding=self.presliding, lag=self.lag)
+        moving = friction_model(name, velocity_scale=self.velocity_scale, presliding=self.presliding)
         kept = [*range(len(moving.linear_names)), *range(len(self.linear_names), parameters.shape[1])]
         return moving.torque(velocity, parameters[:, kept], load)
 
@@ -351,9 +339,8 @@ def friction_model(
     velocity_scale: ArrayLike | None = None,
     ripple_frequency: ArrayLike | None = None,
     ripple_limit: float = 10.0,
-    spring: ArrayLike | None = None,
+    middle: ArrayLike | None = None,
     presliding: ArrayLike | None = None,
-    lag: float = 0.0,
 ) -> FrictionModel:
     """Return a friction model by name.
 
@@ -371,12 +358,10 @@ def friction_model(
         Add a torque ripple of so many radians per radian; needed where the name has ``+ripple``.
     ripple_limit : float
         Fastest ripple that the torque signal shows [Hz].
-    spring : array_like, shape (n,), optional
-        1 for the joints with a spring, 0 for those without; all have one by default, where the name has ``+spring``.
+    middle : array_like, shape (n,), optional
+        Position from which springs and ripple count, by default 0 [rad or m].
     presliding : array_like, shape (n,), optional
         Distance over which friction builds up after a reversal [rad or m].
-    lag : float
-        How long after the recorded motion friction turns [s].
 
     Raises
     ------
@@ -397,7 +382,6 @@ def friction_model(
         velocity_scale=_array(velocity_scale),
         ripple_frequency=_array(ripple_frequency),
         ripple_limit=ripple_limit,
-        spring=_array(spring),
+        middle=_array(middle),
         presliding=_array(presliding),
-        lag=lag,
     )

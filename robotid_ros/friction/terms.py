@@ -27,7 +27,7 @@ import numpy as np
 Quantity: TypeAlias = Literal['force', 'damping', 'stiffness', 'velocity', 'inverse velocity', 'ratio']
 
 LONGEST_DELAY = 0.2
-"""Longest delay of a torque, or lag of its friction, behind the motion [s].
+"""Longest delay of a torque behind the motion [s].
 
 A torque channel of 0.8 Hz has it; the slowest known, a UR10's, has 1.65 Hz.
 """
@@ -50,16 +50,14 @@ class Motion:
     """Arguments of friction: arrays of shape (N, n), or symbols of one joint."""
 
     velocity: Any  # [rad/s]
-    slip: Any  # velocity whose direction friction has: where that lags, what it was a moment before [rad/s]
-    sign: Any  # its sign, or tanh(slip / velocity_scale)
+    sign: Any  # its sign, or tanh(velocity / velocity_scale)
     shape: Mapping[str, Any]  # shape parameters by name: arrays of shape (n,), or numbers
     load: Any = None  # torque that the joint transmits, without its own friction [N m]
-    position: Any = None  # [rad]
+    position: Any = None  # from the middle of the model [rad]
     scale: Any = None  # shape (n,), or float: speed by which the sign is smooth, that levels are multiples of [rad/s]
     past: tuple[Any, ...] | None = None  # what has built up since the last reversal, over each of DISTANCES, if known
     ripple_frequency: Any = 0.0  # shape (n,), or float, as the next two: see FrictionModel
     ripple_limit: float = 10.0
-    spring: Any = 1.0
     functions: Any = np  # numpy, or the same functions of symbols
 
 
@@ -196,7 +194,7 @@ RIPPLE = Term(
 # the offset. Negative where it relieves the joint.
 SPRING = Term(
     parameters=(_free('stiffness', 'stiffness'),),
-    columns=lambda at: (at.spring * at.position,),
+    columns=lambda at: (at.position,),
     needs_position=True,
 )
 
@@ -214,7 +212,7 @@ LEVELS = Term(
         Parameter(name='asymmetry', quantity='damping', bound={'viscous': 1.0, 'asymmetry': -1.0}),
     ),
     columns=lambda at: (
-        *(at.functions.tanh(at.slip / (factor * at.scale)) for factor in SPEEDS),
+        *(at.functions.tanh(at.velocity / (factor * at.scale)) for factor in SPEEDS),
         at.velocity,
         at.functions.abs(at.velocity),
     ),

@@ -119,7 +119,7 @@ def assembled(
         friction_name=friction.name,
         velocity_scale=None if friction.velocity_scale is None else np.broadcast_to(friction.velocity_scale, (n,)),
         presliding=friction.presliding,
-        friction_lag=friction.lag,
+        middle=friction.middle,
         ripple_frequency=friction.ripple_frequency,
         ripple_limit=friction.ripple_limit,
         friction_names=names,

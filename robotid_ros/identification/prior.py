@@ -27,6 +27,7 @@ _FARTHEST = 10.0  # arm lengths, of what belongs to a plausible body
 _MASS = 0.3  # relative deviation of a described mass: published descriptions of one arm differ by as much
 _SIZE = 0.06  # arm lengths, least extent of a link: joints may meet in one point, bodies do not
 _ROTOR = 0.12  # arm lengths, least radius at which a link's mass has the inertia of its rotor behind the gear
+_INERTIA = np.sqrt([1.0, 0.5, 0.5, 1.0, 0.5, 1.0])  # of a tensor's deviations, so that no direction is another's better
 _BALL = 0.01  # arm lengths, radius of the smallest body
 
 
@@ -154,7 +155,8 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
     else:
         extent = np.maximum(extent, np.linalg.norm(inertial[:, 6:9], axis=1) / np.maximum(mass, 1e-9))
     share = 1.0 if silent else _MASS
-    size = np.stack([mass * extent**2] * 6 + [mass * extent] * 3 + [mass], axis=1)
+    inertia = _INERTIA * (mass * extent**2)[:, None]
+    size = np.column_stack([inertia, *[mass * extent] * 3, mass])
     mean, deviation = (np.zeros(10 * model.n) if silent else inertial.ravel()), share * size.ravel()
     if rotor_inertia:
         rotor = np.maximum(model.rotor_inertia, 0.0)

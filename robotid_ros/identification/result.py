@@ -68,8 +68,8 @@ class IdentificationResult:
         Width of the smoothed sign [rad/s].
     presliding : ndarray, shape (n,), or None
         Distance over which friction builds up after a reversal [rad or m].
-    friction_lag : float
-        How long after the recorded motion friction turns [s].
+    middle : ndarray, shape (n,), or None
+        Position from which springs and ripple count [rad or m]; None for the joint's zero.
     ripple_frequency : ndarray, shape (n,), or None
         Of the torque ripple [1/rad]; 0 for a joint without.
     ripple_limit : float
@@ -146,7 +146,7 @@ class IdentificationResult:
     delay: float = 0.0
     provenance: Mapping[str, Any] = field(default_factory=dict)
     presliding: Array | None = None
-    friction_lag: float = 0.0
+    middle: Array | None = None
     plain_friction: Array | None = None
     drives: Array | None = None
     setup: SetUp | None = None
@@ -173,6 +173,7 @@ class IdentificationResult:
             'velocity_scale': (n,),
             'ripple_frequency': (n,),
             'presliding': (n,),
+            'middle': (n,),
         }
         for name, shape in optional.items():
             if getattr(self, name) is not None:
@@ -197,7 +198,7 @@ class IdentificationResult:
             self.friction_name,
             velocity_scale=self.velocity_scale,
             presliding=self.presliding,
-            lag=self.friction_lag,
+            middle=self.middle,
             ripple_frequency=self.ripple_frequency,
             ripple_limit=self.ripple_limit,
         )
@@ -275,7 +276,7 @@ class IdentificationResult:
             'model': self.friction_name,
             'velocity_scale': self._by_joint(self.velocity_scale),
             'presliding': self._by_joint(self.presliding),
-            'lag': float(self.friction_lag),
+            'middle': self._by_joint(self.middle),
             'ripple_frequency': self._by_joint(self.ripple_frequency),
             'ripple_limit': float(self.ripple_limit),
             'rest': None
@@ -405,6 +406,8 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
             return None
         return np.array([[values[j][key] for key in keys] if keys else values[j] for j in joints], dtype=float)
 
+    if friction.get('lag'):
+        raise IdentificationError("friction 'lag': friction that turns late is no longer described; identify again")
     ripple = by_joint(friction['ripple_frequency'])
     known = friction_model(friction['model'], ripple_frequency=ripple)
     order = {name: k for k, name in enumerate((*known.linear_names, *known.shape_names))}
@@ -436,7 +439,7 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'friction_name': friction['model'],
         'velocity_scale': by_joint(friction['velocity_scale']),
         'presliding': by_joint(friction.get('presliding')),
-        'friction_lag': float(friction.get('lag', 0.0)),
+        'middle': by_joint(friction.get('middle')),
         'ripple_frequency': ripple,
         'ripple_limit': float(friction['ripple_limit']),
         'friction_names': names,

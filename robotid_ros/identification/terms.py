@@ -202,13 +202,14 @@ class Terms:
     def all(cls, base: BaseRegressor, described: Prior, samples: Samples) -> 'Terms':
         """Return all terms there are, scaled to the speeds and ranges of some samples."""
         fastest = np.maximum(np.abs(samples.dq).max(axis=0), 1e-9)
-        reach = np.maximum(np.ptp(samples.q, axis=0), 1e-9)
-        friction = friction_model(ALL, velocity_scale=_SMOOTH * fastest, presliding=_BUILDS_UP * reach)
+        low, high = samples.q.min(axis=0), samples.q.max(axis=0)
+        friction = friction_model(
+            ALL,
+            velocity_scale=_SMOOTH * fastest,
+            presliding=_BUILDS_UP * np.maximum(high - low, 1e-9),
+            middle=0.5 * (low + high),
+        )
         return cls(base=base, friction=friction, shape=np.zeros((samples.n, 0)), described=described)
-
-    def late(self, lag: float) -> 'Terms':
-        """Return the same terms with friction that turns late [s]."""
-        return replace(self, friction=replace(self.friction, lag=lag))
 
     def past(self, samples: Samples, whole: Samples | None = None) -> Samples:
         """Return samples, taken from ``whole`` where that is given, with what friction has of its past."""

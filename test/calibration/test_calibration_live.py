@@ -89,12 +89,14 @@ def test_every_rest_is_found_in_whatever_order_joints_and_target_arrive(seed: in
     within = np.clip((stamps % 2.0) / 0.7, 0.0, 1.0)[:, None]  # it moves for 0.7 s and rests for 1.3 s
     legs = (stamps // 2.0).astype(int)
     q = (1.0 - within) * np.vstack([np.zeros(2), poses])[legs] + within * poses[legs]
-    joints = [(t + rng.uniform(0.0, 5.0) * (t % 3.0 < 1.0), 'joints', t, each) for t, each in zip(stamps, q)]
+    joints = [
+        (t + rng.uniform(0.0, 5.0) * (t % 3.0 < 1.0), 'joints', t, each) for t, each in zip(stamps, q, strict=True)
+    ]
     targets = [(t + rng.uniform(0.0, 5.0) * (t % 5.0 < 2.0), 'target', t, np.zeros(3)) for t in stamps]
     arrived = []
     for queue in (joints, targets):  # each in its own order
         late = np.maximum.accumulate([entry[0] for entry in queue])
-        arrived += [(when, *entry[1:]) for when, entry in zip(late, queue)]
+        arrived += [(when, *entry[1:]) for when, entry in zip(late, queue, strict=True)]
     config = PairingConfig(largest_lag=20.0)
     pairs, found = RestingPairs(('a', 'b'), config), []
     for _, what, stamp, values in sorted(arrived, key=lambda entry: (entry[0], entry[1])):

@@ -15,6 +15,7 @@ to more than the rest, with and without Stribeck's, noise of 0.1 to 3 %, and a d
 
 from dataclasses import replace
 from functools import partial
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -154,3 +155,67 @@ def test_neither_the_unit_of_mass_nor_that_of_length_changes_what_is_found(seed:
 
     found = error(large, in_other_units(data), in_other_units(other)) / factor
     np.testing.assert_allclose(found, error(model, data, other), rtol=1e-2)
+
+
+def _numbers(element: ElementTree.Element, name: str) -> Array:
+    return np.array([float(x) for x in element.get(name, '0 0 0').split()])
+
+
+def _put(element: ElementTree.Element, **values: Array) -> None:
+    for name, value in values.items():
+        element.set(name, ' '.join(map(repr, value.tolist())))
+
+
+def described_otherwise(text: str, rng: np.random.Generator) -> tuple[str, Array, Array]:
+    """Return the URDF of the same arm with other link frames, signs and zeros of joints, and these, shapes (n,)."""
+    root, signs, zeros, before = ElementTree.fromstring(text), [], [], Rotation.identity()
+    links = {link.get('name'): link for link in root.iter('link')}
+    for joint in root.iter('joint'):
+        parts = {part.tag: part for part in joint}
+        turns = joint.get('type') == 'revolute'
+        sign, zero = (float(rng.choice([-1.0, 1.0])), float(rng.uniform(-1.0, 1.0))) if turns else (1.0, 0.0)
+        about, origin = _numbers(parts['axis'], 'xyz'), parts['origin']
+        frame = Rotation.from_euler('xyz', _numbers(origin, 'rpy'))
+        frame *= Rotation.from_rotvec(zero * about / np.linalg.norm(about))
+        other = Rotation.random(random_state=rng.integers(1 << 31))
+        turned = (before.inv() * frame * other).as_euler('xyz')
+        _put(origin, xyz=before.inv().apply(_numbers(origin, 'xyz')), rpy=turned)
+        _put(parts['axis'], xyz=other.inv().apply(sign * about))
+        ends = [sign * (float(parts['limit'].get(name, '')) - zero) for name in ('lower', 'upper')]
+        parts['limit'].set('lower', repr(min(ends)))
+        parts['limit'].set('upper', repr(max(ends)))
+        place = next(links[parts['child'].get('link')].iter('origin'))
+        _put(place, xyz=other.inv().apply(_numbers(place, 'xyz')), rpy=other.inv().as_euler('xyz'))
+        before = other
+        signs.append(sign)
+        zeros.append(zero)
+    return ElementTree.tostring(root, encoding='unicode'), np.array(signs), np.array(zeros)
+
+
+@pytest.mark.parametrize('seed', range(301, 306))
+def test_neither_frames_nor_signs_nor_zeros_change_what_is_found(seed: int) -> None:
+    """The same arm, with springs: a real one was taken for its mirror image when it counted otherwise."""
+    model, (data, other), _ = drawn(seed)
+    text = description(np.random.default_rng(seed))
+    told, sign, zero = described_otherwise(text, np.random.default_rng(seed))
+    masses = model.inertial[:, 9:] / RobotModel.from_urdf(text).inertial[:, 9:]
+    arm = RobotModel.from_urdf(told)
+    arm = replace(arm, inertial=masses * arm.inertial)
+
+    def error(arm: RobotModel, *recordings: Dataset) -> Array:
+        training, judge = (replace(each, unfiltered=None) for each in recordings)
+        return identify(training, arm, validation=judge).metrics['validation'].rmse
+
+    size = np.std(data.tau, axis=0)
+
+    def sprung(each: Dataset) -> Dataset:
+        spring = size * np.sin(3.0 * (each.q - data.q[0]))
+        return replace(each, tau=each.tau + spring, tau_filtered=each.tau_filtered + spring)
+
+    data, other = sprung(data.select(np.arange(len(data) // 3))), sprung(other)  # of which a motion tells little
+
+    def counted(each: Dataset) -> Dataset:
+        signals = {name: sign * getattr(each, name) for name in ('dq', 'ddq', 'tau', 'tau_filtered')}
+        return replace(each, q=sign * (each.q - zero), **signals)
+
+    np.testing.assert_allclose(error(arm, counted(data), counted(other)), error(model, data, other), rtol=1e-3)

@@ -407,10 +407,10 @@ def test_joints_are_judged_by_states_that_were_left_out() -> None:
     model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(2)
     motion = fourier_motion(2, rng, size=0.5, seconds=6.0)
     torque = pinocchio_torque(model, *motion[1:]) + np.array([3.0, 1.0]) * np.sign(motion[2])
-    torque[:, 1] += 6.0 * np.sin(9.0 * motion[1][:, 1]) * np.sin(6.3 * motion[1][:, 0])
+    torque[:, 1] += 7.0 * np.sin(9.0 * motion[1][:, 1]) * np.sin(6.3 * motion[1][:, 0])
     result = identify(dataset(model, motion, torque + 0.05 * rng.standard_normal(torque.shape)), model)
     told, seen = (result.metrics[name].relative_error[1] for name in ('held_out', 'training'))
-    assert seen < 45.0 < 50.0 < told
+    assert seen < 48.0 < 52.0 < told
     assert [joint.usable for joint in result.joints] == [True, False]
     assert (
         result.joints[1].reason
