@@ -20,6 +20,7 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction.terms import (
     DISTANCES,
+    LONGEST_DELAY,
     MODELS,
     OPTIONS,
     Motion,
@@ -61,7 +62,7 @@ def _checked(value: ArrayLike, name: str) -> Array:
     shape: tuple[None, ...] = (None,) * min(np.ndim(value), 1)
     if name == 'middle':
         return frozen_array(value, name, shape, IdentificationError)
-    above = -np.inf if name == 'ripple_frequency' else 0.0  # 0 for a joint without a ripple
+    above = -np.inf if name in ('ripple_frequency', 'lag') else 0.0  # 0 for a joint without a ripple
     return frozen_array(value, name, shape, IdentificationError, at_least=0.0, above=above)
 
 
@@ -91,6 +92,9 @@ class FrictionModel:
         Distance over which friction builds up after a reversal [rad or m], see
         :func:`robotid_ros.friction.presliding.sliding`, of the model ``levels``, which has states over multiples of it.
         It is a law of recorded motion: a single state has the sign of its speed.
+    lag : float
+        How long after the recorded motion friction turns [s], as where it acts behind a flexible gear. It is a law of
+        recorded motion, too.
     """
 
     name: str
@@ -100,6 +104,7 @@ class FrictionModel:
     ripple_limit: float = 10.0
     middle: Array | None = None
     presliding: Array | None = None
+    lag: float = 0.0
     generators: Array = field(init=False)
     """Matrix G, shape (k, k): friction dissipates exactly when the entries of G^-1 linear that are not ``signed``
     are not negative."""
@@ -109,6 +114,8 @@ class FrictionModel:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _checked(value, name))
         _checked(self.ripple_limit, 'ripple_limit')
+        if _checked(self.lag, 'lag') > LONGEST_DELAY:
+            raise IdentificationError(f'lag: expected at most {LONGEST_DELAY:g} s, got {self.lag:g} s')
         names = self.linear_names
         bounds = np.eye(len(names))
         for row, parameter in zip(bounds, self._parameters, strict=True):
@@ -152,7 +159,7 @@ class FrictionModel:
     @property
     def by_name(self) -> bool:
         """Whether the name says all of the model."""
-        return all(getattr(self, name) is None for name in _PER_JOINT)
+        return self.lag == 0.0 and all(getattr(self, name) is None for name in _PER_JOINT)
 
     def smoothed(self, velocity_scale: ArrayLike | None) -> 'FrictionModel':
         """Return the model with sign(v) replaced by tanh(v / velocity_scale); None restores the sign."""
@@ -183,16 +190,19 @@ class FrictionModel:
         position: Any,
         functions: Any = np,
         slide: Array | None = None,
+        slip: Array | None = None,
     ) -> Motion:
         if load is None and self.needs_load:
             raise IdentificationError('load-dependent friction needs the transmitted torque; got none')
         if position is None and self.needs_position:
             raise IdentificationError(f"friction '{self.name}' depends on the joint positions; got none")
         scale = self.velocity_scale
-        sign = functions.sign(velocity) if scale is None else functions.tanh(velocity / scale)
+        slip = velocity if slip is None else slip
+        sign = functions.sign(slip) if scale is None else functions.tanh(slip / scale)
         past = None if slide is None else tuple(slide[..., k] for k in range(len(DISTANCES)))
         return Motion(
             velocity=velocity,
+            slip=slip,
             sign=sign,
             scale=scale,
             past=past,
@@ -217,6 +227,7 @@ class FrictionModel:
         load: Array | None = None,
         position: Array | None = None,
         slide: Array | None = None,
+        slip: Array | None = None,
     ) -> Array:
         """Return the torque per unit of each linear parameter, shape (N, n, k).
 
@@ -231,13 +242,15 @@ class FrictionModel:
             For models with a torque ripple or a spring [rad].
         slide : ndarray, shape (N, n, d), optional
             What has built up since the last reversal, over multiples of the presliding distance.
+        slip : ndarray, shape (N, n), optional
+            The velocity a lag before, of which friction has the direction; by default the velocity [rad/s].
 
         Raises
         ------
         IdentificationError
             If the model depends on the load or the position, and it is not given.
         """
-        return self._columns(self._motion(velocity, shape.T, load, position, slide=slide))
+        return self._columns(self._motion(velocity, shape.T, load, position, slide=slide, slip=slip))
 
     def basis(
         self,
@@ -269,10 +282,11 @@ class FrictionModel:
         load: Array | None = None,
         position: Array | None = None,
         slide: Array | None = None,
+        slip: Array | None = None,
     ) -> Array:
         """Return the friction torque, shape (N, n) [N m], of parameters (n, k + s); other arguments as above."""
         k = len(self.linear_names)
-        columns = self.columns(velocity, parameters[:, k:], load, position, slide)
+        columns = self.columns(velocity, parameters[:, k:], load, position, slide, slip)
         return np.asarray(np.einsum('Nnk,nk->Nn', columns, parameters[:, :k]))
 
     def torque_of_motion(self, velocity: Array, parameters: Array, load: Array | None = None) -> Array:
@@ -283,7 +297,7 @@ class FrictionModel:
         if not self.needs_position:
             return self.torque(velocity, parameters, load)
         name = '+'.join(part for part in self.name.split('+') if part not in ('position', 'spring', 'ripple'))
-        moving = friction_model(name, velocity_scale=self.velocity_scale, presliding=self.presliding)
+        moving = friction_model(name, velocity_scale=self.velocity_scale, presliding=self.presliding, lag=self.lag)
         kept = [*range(len(moving.linear_names)), *range(len(self.linear_names), parameters.shape[1])]
         return moving.torque(velocity, parameters[:, kept], load)
 
@@ -341,6 +355,7 @@ def friction_model(
     ripple_limit: float = 10.0,
     middle: ArrayLike | None = None,
     presliding: ArrayLike | None = None,
+    lag: float = 0.0,
 ) -> FrictionModel:
     """Return a friction model by name.
 
@@ -362,6 +377,8 @@ def friction_model(
         Position from which springs and ripple count, by default 0 [rad or m].
     presliding : array_like, shape (n,), optional
         Distance over which friction builds up after a reversal [rad or m].
+    lag : float
+        How long after the recorded motion friction turns [s].
 
     Raises
     ------
@@ -384,4 +401,5 @@ def friction_model(
         ripple_limit=ripple_limit,
         middle=_array(middle),
         presliding=_array(presliding),
+        lag=lag,
     )

@@ -27,7 +27,7 @@ import numpy as np
 Quantity: TypeAlias = Literal['force', 'damping', 'stiffness', 'velocity', 'inverse velocity', 'ratio']
 
 LONGEST_DELAY = 0.2
-"""Longest delay of a torque behind the motion [s].
+"""Longest delay of a torque, or lag of its friction, behind the motion [s].
 
 A torque channel of 0.8 Hz has it; the slowest known, a UR10's, has 1.65 Hz.
 """
@@ -50,7 +50,8 @@ class Motion:
     """Arguments of friction: arrays of shape (N, n), or symbols of one joint."""
 
     velocity: Any  # [rad/s]
-    sign: Any  # its sign, or tanh(velocity / velocity_scale)
+    slip: Any  # velocity whose direction friction has: where that lags, what it was a moment before [rad/s]
+    sign: Any  # its sign, or tanh(slip / velocity_scale)
     shape: Mapping[str, Any]  # shape parameters by name: arrays of shape (n,), or numbers
     load: Any = None  # torque that the joint transmits, without its own friction [N m]
     position: Any = None  # from the middle of the model [rad]
@@ -212,7 +213,7 @@ LEVELS = Term(
         Parameter(name='asymmetry', quantity='damping', bound={'viscous': 1.0, 'asymmetry': -1.0}),
     ),
     columns=lambda at: (
-        *(at.functions.tanh(at.velocity / (factor * at.scale)) for factor in SPEEDS),
+        *(at.functions.tanh(at.slip / (factor * at.scale)) for factor in SPEEDS),
         at.velocity,
         at.functions.abs(at.velocity),
     ),

@@ -120,6 +120,7 @@ def assembled(
         velocity_scale=None if friction.velocity_scale is None else np.broadcast_to(friction.velocity_scale, (n,)),
         presliding=friction.presliding,
         middle=friction.middle,
+        friction_lag=friction.lag,
         ripple_frequency=friction.ripple_frequency,
         ripple_limit=friction.ripple_limit,
         friction_names=names,

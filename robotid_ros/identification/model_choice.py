@@ -36,6 +36,7 @@ from robotid_ros.identification.signal_choice import (
     choose_bandwidth,
     choose_cutoff,
     choose_delay,
+    choose_lag,
     like_training,
     usual_cutoff,
     with_cutoff,
@@ -237,6 +238,7 @@ def with_ripple(friction: FrictionModel, frequency: Array, limit: float) -> Fric
         ripple_limit=limit,
         middle=friction.middle,
         presliding=friction.presliding,
+        lag=friction.lag,
     )
 
 
@@ -311,6 +313,14 @@ def choose_signals_and_model(
             report(0.2, 'find the bandwidth of the torque')
             bandwidth, decision = choose_bandwidth(terms, few(samples))
             decisions.append(decision)
+    if weighted:
+        report(0.3, 'look for friction that turns late')
+        passed = samples.with_bandwidth(bandwidth)
+        lag, decision = choose_lag(terms, few_of(passed, ENOUGH // 2), passed)
+        decisions.append(decision)
+        terms = terms.late(lag)
+        if lag and config.torque_bandwidth == 0.0:  # friction that turns late looked like a slow torque
+            bandwidth, decisions[-2] = choose_bandwidth(terms, few(samples))
     samples = samples.with_bandwidth(bandwidth)
     whole = samples
     if any(each is not part for each, part in zip(datasets, some, strict=True)):

@@ -68,6 +68,8 @@ class IdentificationResult:
         Width of the smoothed sign [rad/s].
     presliding : ndarray, shape (n,), or None
         Distance over which friction builds up after a reversal [rad or m].
+    friction_lag : float
+        How long after the recorded motion friction turns [s].
     middle : ndarray, shape (n,), or None
         Position from which springs and ripple count [rad or m]; None for the joint's zero.
     ripple_frequency : ndarray, shape (n,), or None
@@ -147,6 +149,7 @@ class IdentificationResult:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     presliding: Array | None = None
     middle: Array | None = None
+    friction_lag: float = 0.0
     plain_friction: Array | None = None
     drives: Array | None = None
     setup: SetUp | None = None
@@ -199,6 +202,7 @@ class IdentificationResult:
             velocity_scale=self.velocity_scale,
             presliding=self.presliding,
             middle=self.middle,
+            lag=self.friction_lag,
             ripple_frequency=self.ripple_frequency,
             ripple_limit=self.ripple_limit,
         )
@@ -277,6 +281,7 @@ class IdentificationResult:
             'velocity_scale': self._by_joint(self.velocity_scale),
             'presliding': self._by_joint(self.presliding),
             'middle': self._by_joint(self.middle),
+            'lag': float(self.friction_lag),
             'ripple_frequency': self._by_joint(self.ripple_frequency),
             'ripple_limit': float(self.ripple_limit),
             'rest': None
@@ -406,8 +411,6 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
             return None
         return np.array([[values[j][key] for key in keys] if keys else values[j] for j in joints], dtype=float)
 
-    if friction.get('lag'):
-        raise IdentificationError("friction 'lag': friction that turns late is no longer described; identify again")
     ripple = by_joint(friction['ripple_frequency'])
     known = friction_model(friction['model'], ripple_frequency=ripple)
     order = {name: k for k, name in enumerate((*known.linear_names, *known.shape_names))}
@@ -440,6 +443,7 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'velocity_scale': by_joint(friction['velocity_scale']),
         'presliding': by_joint(friction.get('presliding')),
         'middle': by_joint(friction.get('middle')),
+        'friction_lag': float(friction.get('lag', 0.0)),
         'ripple_frequency': ripple,
         'ripple_limit': float(friction['ripple_limit']),
         'friction_names': names,

@@ -30,6 +30,7 @@ CHUNK = 2048  # samples computed together, which stay in the processor's cache
 EXCERPTS = 8  # stretches that a long recording is cut down to, spread over its whole duration
 _FILTERED = 0.45  # share of the sampling rate; a low-pass with a higher cutoff has no visible effect
 _COLUMNS = 16  # that go through a low-pass together, and stay in the processor's cache
+_PAST = ('slide', 'slip')
 _RESTING = 1e-4  # weight of a sample at rest beside one in motion; a joint that never moves still counts
 _PER_PERIOD = 25.0  # samples kept in one period of the narrowest low-pass; more are redundant
 
@@ -89,6 +90,8 @@ class Samples:
     slide : ndarray, shape (N, n, d), or None
         What friction has built up since the last reversal, over each of the distances of
         :data:`robotid_ros.friction.terms.DISTANCES`.
+    slip : ndarray, shape (N, n), or None
+        Velocity of which friction has the direction, where it lags behind ``dq`` [rad/s].
     rows : ndarray of int, shape (N,), or None
         Rows of all samples, where these are some of them; None for all.
     """
@@ -101,6 +104,7 @@ class Samples:
     weight: Array
     runs: tuple[SampledRun, ...]
     slide: Array | None = None
+    slip: Array | None = None
     rows: IntArray | None = None
 
     def __len__(self) -> int:
@@ -145,19 +149,25 @@ class Samples:
         The friction of each has its own past, which is that of ``whole``, all the samples that these were taken from;
         by default these are all.
         """
+        lag = 0.0 if friction is None else friction.lag
         distance = None if friction is None else friction.presliding
         whole = self if whole is None else whole
         rows = slice(None) if self.rows is None or whole is self else self.rows
+        q, dq = (whole._earlier(whole.q, lag), whole._earlier(whole.dq, lag)[rows]) if lag else (whole.q, None)
         slide = None
         if distance is not None:
             runs = [(run.start, run.stop) for run in whole.runs]
             # Shares of a friction, and more than all other signals together: half of the digits are enough.
-            slide = sliding(whole.q, np.outer(distance, DISTANCES), runs, rows).astype(np.float32)
-        return replace(self, slide=slide)
+            slide = sliding(q, np.outer(distance, DISTANCES), runs, rows).astype(np.float32)
+        return replace(self, slide=slide, slip=dq)
+
+    def _earlier(self, values: Array, time: float) -> Array:
+        """Return what values, shape (N, n), were that many seconds before."""
+        return np.concatenate([earlier(values[run.start : run.stop], time * run.rate) for run in self.runs])
 
     def friction_columns(self, friction: FrictionModel, shape: Array, load: Array | None = None) -> Array:
         """Return the torque per unit of each linear friction parameter along the samples, shape (N, n, k)."""
-        return friction.columns(self.dq, shape, load, self.q, self.slide)
+        return friction.columns(self.dq, shape, load, self.q, self.slide, self.slip)
 
     def filtered(self, values: Array) -> Array:
         """Return model values, shape (N, ...), filtered like ``target``: by the torque's bandwidth and the cutoff."""
@@ -237,8 +247,7 @@ class Samples:
             stop = start + len(range(part.start, part.stop, step))
             runs.append(replace(run, start=start, stop=stop, rate=run.rate / step))
             start = stop
-        signals = ('q', 'dq', 'ddq', 'target', 'measured', 'weight', 'slide')
-        arrays = {name: getattr(self, name) for name in signals}
+        arrays = {name: getattr(self, name) for name in ('q', 'dq', 'ddq', 'target', 'measured', 'weight', *_PAST)}
         taken: dict[str, Any] = {name: None if values is None else values[rows] for name, values in arrays.items()}
         return replace(self, runs=tuple(runs), rows=rows if self.rows is None else self.rows[rows], **taken)
 

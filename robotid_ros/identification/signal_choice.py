@@ -12,6 +12,7 @@
 - the delay of the torque behind the motion, as it shows where friction does not turn. At a reversal friction may turn
   late for another reason: behind a flexible gear, the link reverses after the motor. A delay that reversals alone show
   would turn viscous friction into inertia, and inertia into negative viscous friction;
+- the lag of friction, which is that;
 - the bandwidth of the torque signal. A drive, or the driver that publishes its current, often passes the torque
   through a low-pass of its own, so that the step of Coulomb friction at a reversal comes out as a ramp. A linear
   model still holds once the same filter is applied to its columns (the parallel filtering of Gautier 1997).
@@ -188,6 +189,28 @@ def choose_delay(
     return _constant('delay of the torque', _enough(terms, equations), errors, (_DELAYS[0], -_DELAYS[0]), _vertex)
 
 
+def choose_lag(terms: Terms, few: Samples, samples: Samples) -> tuple[float, Decision]:
+    """Return how long after the recorded motion friction turns [s], where held-out torque confirms it, and the choice.
+
+    Parameters
+    ----------
+    terms : Terms
+    few : Samples
+        To compare by, of all ``samples``, with the delay of the torque taken out.
+    """
+    label = groups(few, GROUPS)
+    plain = terms.base.regressor(few.q, few.dq, few.ddq)
+    rigid, rigid_recorded = few.passed(plain)
+
+    def errors(lag: float) -> Score:
+        late = terms.late(lag)
+        past = late.past(few, samples)
+        own, own_recorded = past.passed(late.own(past, plain))
+        return late.judged(Bench.of_rows(past, label, rigid, own, rigid_recorded, own_recorded), past)[0]
+
+    return _constant('lag of friction', _enough(terms, samples.q.size), errors, _DELAYS, _between)
+
+
 def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Decision]:
     """Return the bandwidth of the torque signal [Hz], or None where held-out torque shows none, and the choice.
 
@@ -245,8 +268,9 @@ def _constant(
 ) -> tuple[float, Decision]:
     """Return the time constant [s] of least held-out error, where one predicts better than 0, and the choice.
 
-    The ``first`` are tried in any case. Beyond them it is doubled up to the ``last``, where a minimum is none; 0 for
-    neither. What is ``seldom`` there, as is a torque that comes early, has to be worth a contradiction.
+    The ``first`` are tried in any case: what a lag explains may look worse at a short one than without. Beyond them it
+    is doubled up to the ``last``, where a minimum is none; 0 for neither. What is ``seldom`` there, as is a torque that
+    comes early, has to be worth a contradiction.
     """
     if not enough:
         return 0.0, Decision(subject=subject, chosen=f'{said(0.0)}: too few samples to tell')

@@ -211,6 +211,10 @@ class Terms:
         )
         return cls(base=base, friction=friction, shape=np.zeros((samples.n, 0)), described=described)
 
+    def late(self, lag: float) -> 'Terms':
+        """Return the same terms with friction that turns late [s]."""
+        return replace(self, friction=replace(self.friction, lag=lag))
+
     def past(self, samples: Samples, whole: Samples | None = None) -> Samples:
         """Return samples, taken from ``whole`` where that is given, with what friction has of its past."""
         return samples.sliding(self.friction, whole)

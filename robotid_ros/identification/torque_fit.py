@@ -199,8 +199,8 @@ def predicted_torque(
     for start in range(0, len(torque), CHUNK):
         rows = slice(start, start + CHUNK)
         load = base.regressor(samples.q[rows], samples.dq[rows], samples.ddq[rows]) @ base_values
-        slide = None if samples.slide is None else samples.slide[rows]
-        torque[rows] = load + friction.torque(speed[rows], friction_parameters, load, samples.q[rows], slide)
+        slide, slip = (None if past is None else past[rows] for past in (samples.slide, samples.slip))
+        torque[rows] = load + friction.torque(speed[rows], friction_parameters, load, samples.q[rows], slide, slip)
     if rest is not None:
         torque += rest.rest_torque(samples.dq, [(run.start, run.stop) for run in samples.runs])
     return samples.recorded(torque)
@@ -373,7 +373,7 @@ def with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple
     that knows no past: the last direction.
     """
     samples = rows.samples.sliding(None).with_bandwidth(fit.bandwidth).excerpts(4 * ENOUGH)
-    friction = replace(fit.friction, presliding=None)
+    friction = replace(fit.friction, presliding=None, lag=0.0)
     speed = (config.standstill_speed or AT_REST) * np.abs(rows.samples.dq).max(axis=0)
     runs = [(run.start, run.stop) for run in samples.runs]
     zero = RestFriction(speed=speed, torque=np.zeros(samples.n))

@@ -261,12 +261,12 @@ def test_a_delay_at_the_end_of_the_search_is_no_minimum() -> None:
     assert (result.delay, decision.chosen) == (0.0, 'none')
 
 
-def test_a_recording_with_few_equations_tells_no_delay_and_no_bandwidth() -> None:
+def test_a_recording_with_few_equations_tells_no_delay_and_no_lag() -> None:
     model, data = RobotModel.from_urdf(TWO_LINKS), recorded(2)
     few = data.select(np.arange(0, len(data), len(data) // 80))
     decisions = {each.subject: each.chosen for each in identify(few, model).decisions}
-    for subject, none in (('delay of the torque', 'none'), ('torque bandwidth', 'not limited')):
-        assert decisions[subject] == f'{none}: too few samples to tell'
+    for subject in ('delay of the torque', 'lag of friction'):
+        assert decisions[subject] == 'none: too few samples to tell'
 
 
 def test_a_spring_is_found_where_there_is_one_and_nowhere_else() -> None:
