@@ -89,6 +89,7 @@ class Decision:
 
 _CHANCE = 0.16  # of a gain by chance that is taken for one: that of one standard error
 DOUBTFUL = 0.1  # fall of L, a tenth of the error, below which a description is not contradicted
+WORTH = float(np.log(1.2))  # fall of L: a wrong set-up costs more than a fifth of the error, chance on real arms less
 _VELOCITY = 0.5  # weight of velocity beside position: the torque's larger part depends on position
 GROUPS = 10  # of states
 _SLIGHT = 0.1  # of the largest spread of a joint: less counts as so much, so that noise of a parked joint is no motion

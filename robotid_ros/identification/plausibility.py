@@ -10,6 +10,7 @@
 """Checks of recordings against the robot description: degrees, joints that should stand, unit and sign of torques."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +21,10 @@ from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters, full_regressor
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.config import AT_REST
-from robotid_ros.identification.information import Rows, reweighted, solve, solved
-from robotid_ros.identification.judge import GROUPS, groups
+from robotid_ros.identification.information import ROUNDING, Rows, reweighted, solve, solved
+from robotid_ros.identification.judge import GROUPS, WORTH, Bench, Score, groups
 from robotid_ros.identification.prior import is_placeholder
-from robotid_ros.identification.samples import ENOUGH, joint_columns
+from robotid_ros.identification.samples import ENOUGH, evenly_weighted, joint_columns
 from robotid_ros.identification.terms import PLAIN, Terms
 from robotid_ros.identification.verdict import STILL, moved
 from robotid_ros.model.robot_model import RobotModel
@@ -49,14 +50,13 @@ _OFF, _WRONG, _FAR = 3.0, 5.0, 10.0
 """Factors: what is off by more than errors are; what contradicts a description in the median of the joints, or a speed
 limit; an order of magnitude, by which constants differ from motor to motor, and errors of masses, or efforts and their
 limits, do not. The masses of a single link may be anything, but not two orders of magnitude off."""
-_LARGE = 0.1  # of an effort that is not friction: what is missed by less is of use as it is
 _SLIGHT = 0.02  # of the mean power by which friction drives a joint, or of the samples at an extreme: noise makes less
 _LEVEL, _BESIDE = 0.001, 0.25  # of a torque's range: what counts as one value, and as near its end
 _EXTREME = 0.02  # of that range: an error that is none
 _STRIBECK = 0.05  # of the largest speed, the width of what friction is larger by near standstill
-_LEAST_ERROR = 1e-3  # of a joint's effort: a smaller error is none
+_NO_ERROR = 0.3, 0.03, 1e-3  # of a joint's effort: what counts as no error, step by step
 _HELD = 1e-3  # weight of a factor's logarithm, so that a joint which acts on no other keeps its own
-_FACTOR = 100.0  # largest of a joint
+_FACTOR = 1e4  # largest of a joint
 
 
 def require_radians(datasets: Sequence[Dataset], model: RobotModel) -> None:
@@ -257,27 +257,33 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
 
 
 def _mixed_units(datasets: Sequence[Dataset], model: RobotModel) -> str:
-    """Return that bodies explain the efforts of the joints with a factor for each only, or nothing."""
-    q, dq, ddq, torque = (_thinned(datasets, model, name) for name in ('q', 'dq', 'ddq', 'tau_filtered'))
-    turns = model.drives.T
-    factors, plain, fitted = mutual_factors(
-        model.at_motors(), q @ turns, dq @ turns, ddq @ turns, torque @ np.linalg.inv(model.drives)
-    )
-    gain = (plain + 1e-300) / (fitted + 1e-300)
-    worst = int(np.argmax(gain * (plain > _LARGE)))
-    if plain[worst] < _LARGE or gain[worst] < _OFF or gain.min() < 0.95:  # right factors make no joint worse
+    """Return that a factor for each joint's effort makes bodies predict states left out far better, or nothing."""
+    samples = evenly_weighted(datasets, model, None).thinned(ENOUGH)
+    factors = mutual_factors(model.at_motors(), samples.q, samples.dq, samples.ddq, samples.target)
+    base = base_parameters(model.at_motors(), rotor_inertia=True, tolerance=DATA_TOLERANCE)
+    rigid, friction = base.regressor(samples.q, samples.dq, samples.ddq), friction_model(PLAIN)
+    own, label = samples.friction_columns(friction, np.zeros((samples.n, 0))), groups(samples, GROUPS)
+
+    def held_out(unit: Array) -> Score:
+        there = replace(samples, target=samples.target * unit, measured=samples.measured * unit)
+        found = Bench.of(there, label, rigid, own).linear(friction)[0]
+        return Score(squares=found.squares / unit**2, count=found.count)
+
+    plain, fitted = held_out(np.ones(model.n)), held_out(factors)
+    if not plain.contradicted_by(fitted, worth=WORTH):
         return ''
-    missed = 100.0 * np.array([plain[worst], fitted[worst]])
+    missed = 100.0 * np.stack([plain.rmse, fitted.rmse]) / (np.sqrt(np.mean(samples.measured**2, axis=0)) + 1e-300)
+    worst = int(np.argmax(missed[0] - missed[1]))
     listed = ', '.join(f'{name} {k:.2g}' for name, k in zip(model.joint_names, factors, strict=True))
     return (
-        f'the efforts of the joints are not torques in one unit: bodies of any masses miss {missed[0]:.2g} % of what '
-        f'is not friction in that of {model.joint_names[worst]}, and {missed[1]:.2g} % with a factor for each joint '
-        f'that acts on another ({listed}): they may be currents, or torques of motors before their gears, or a '
-        f'constant is wrong; {_SAY}'
+        f'the efforts of the joints are not torques in one unit: in states left out, bodies of any masses miss '
+        f'{missed[0, worst]:.2g} % of that of {model.joint_names[worst]}, and {missed[1, worst]:.2g} % with a factor '
+        f'for each joint that acts on another ({listed}): they may be currents, or torques of motors before their '
+        f'gears, or a constant is wrong, or the arm stands otherwise than described; {_SAY}'
     )
 
 
-def mutual_factors(model: RobotModel, q: Array, dq: Array, ddq: Array, torque: Array) -> tuple[Array, Array, Array]:
+def mutual_factors(model: RobotModel, q: Array, dq: Array, ddq: Array, torque: Array) -> Array:
     """Return what each joint's torque, shape (N, n), has to be multiplied with so that bodies explain all of them.
 
     What a motion of one joint asks of another, the other's asks of the first: the mass matrix is symmetric, and gravity
@@ -285,15 +291,12 @@ def mutual_factors(model: RobotModel, q: Array, dq: Array, ddq: Array, torque: A
     this. The factors are found from it as far as joints act on each other, but for one that is common to all, without
     any mass of the description.
 
-    Motion and torques are those of the model's motors where drives are coupled. Joints without torque or motion have
-    the factor 1 and no errors.
+    Motion and torques are those of the model's motors where drives are coupled.
 
     Returns
     -------
-    factors : ndarray, shape (n,)
-        With a geometric mean of 1.
-    plain, fitted : ndarray, shape (n,)
-        Errors without and with them, as shares of what is not a joint's own friction in its effort.
+    ndarray, shape (n,)
+        With a geometric mean of 1; 1 for joints without torque or motion.
     """
     n = model.n
     rows = base_parameters(model, rotor_inertia=True, tolerance=DATA_TOLERANCE).regressor(q, dq, ddq)
@@ -312,46 +315,45 @@ def mutual_factors(model: RobotModel, q: Array, dq: Array, ddq: Array, torque: A
         if size > 0.0:
             grams[j] = left.T @ left / size**2
     known = grams[:, -1, -1] > 0.0
-    if known.sum() < 2:
-        return np.ones(n), np.zeros(n), np.zeros(n)
-    return _fitted(grams[known], known)
+    factors = np.ones(n)
+    if known.sum() > 1:
+        factors[known] = np.exp(_fitted(grams[known]))
+    return factors
 
 
-def _fitted(grams: Array, known: BoolArray) -> tuple[Array, Array, Array]:
+def _fitted(grams: Array) -> Array:
+    """Return the logarithms of the factors, shape (n,), by which the errors of all joints are least.
+
+    The sum of the errors' logarithms has many minima, in which some joints are explained very well and others not at
+    all. So it is minimised with an error that counts as none which is large at first, and small in the end.
+    """
     scale = 1.0 / np.sqrt(np.maximum(np.einsum('jkk->k', grams[:, :-1, :-1]), 1e-300))
     square, product = grams[:, :-1, :-1] * scale * scale[:, None], grams[:, :-1, -1] * scale
 
-    def errors(logarithms: Array) -> tuple[Array, Array]:
-        """Return the squares of the errors, and their derivatives by the logarithms of the factors."""
-        share = np.exp(-logarithms)  # what a torque of 1 is in a joint's effort
+    def cost(logarithms: Array, none: float) -> tuple[float, Array]:
+        share = np.exp(logarithms.mean() - logarithms)  # what a torque of 1 is in a joint's effort
         found = np.ones(len(grams))
         for _ in range(12):
-            weight = 1.0 / np.maximum(found, _LEAST_ERROR**2)
-            a = np.tensordot(weight * share**2, square, 1)
-            b = (weight * share) @ product
-            x = np.linalg.lstsq(a, b, rcond=1e-10)[0]
+            weight = 1.0 / (found + none**2)
+            matrix = np.tensordot(weight * share**2, square, 1)
+            matrix[np.diag_indices(len(matrix))] += ROUNDING * np.trace(matrix)
+            x = np.linalg.solve(matrix, (weight * share) @ product)
             own, along = share**2 * np.einsum('k,jkl,l->j', x, square, x), share * (product @ x)
-            before, found = found, np.maximum(1.0 - 2.0 * along + own, _LEAST_ERROR**2)
-            if np.abs(np.log(found / before)).max() < 1e-6:
+            before, found = found, np.maximum(1.0 - 2.0 * along + own, 0.0)
+            if np.abs(np.log((found + none**2) / (before + none**2))).max() < 1e-6:
                 break
-        return found, 2.0 * (along - own)
-
-    def cost(logarithms: Array) -> tuple[float, Array]:
         centred = logarithms - logarithms.mean()
-        found, slope = errors(centred)
-        slope = slope / found + 2.0 * _HELD * centred
-        return float(np.sum(np.log(found)) + _HELD * centred @ centred), slope - slope.mean()
+        slope = 2.0 * (along - own) / (found + none**2) + 2.0 * _HELD * centred
+        return float(np.sum(np.log(found + none**2)) + _HELD * centred @ centred), slope - slope.mean()
 
-    plain, _ = errors(np.zeros(len(grams)))
-    bounds = [(-np.log(_FACTOR), np.log(_FACTOR))] * len(grams)
     from scipy.optimize import minimize  # not at the top: see robotid_ros.signals.filtering
 
-    best = minimize(cost, np.zeros(len(grams)), jac=True, method='L-BFGS-B', bounds=bounds).x
-    best = best - best.mean()
-    result = np.ones(len(known)), np.zeros(len(known)), np.zeros(len(known))
-    for values, own in zip(result, (np.exp(best), np.sqrt(plain), np.sqrt(errors(best)[0])), strict=True):
-        values[known] = own
-    return result
+    best = np.zeros(len(grams))
+    for none in _NO_ERROR:
+        bounds = [(-np.log(_FACTOR), np.log(_FACTOR))] * len(best)
+        best = minimize(cost, best, args=(none,), jac=True, method='L-BFGS-B', bounds=bounds).x
+        best = best - best.mean()
+    return np.asarray(best)
 
 
 def _share_of_efforts(datasets: Sequence[Dataset], model: RobotModel) -> Array:

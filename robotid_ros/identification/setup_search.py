@@ -57,7 +57,7 @@ from robotid_ros.identification.information import (
     non_negative,
     quick_solve,
 )
-from robotid_ros.identification.judge import DOUBTFUL, GROUPS, Alternative, Bench, Decision, Score, groups, total
+from robotid_ros.identification.judge import DOUBTFUL, GROUPS, WORTH, Alternative, Bench, Decision, Score, groups, total
 from robotid_ros.identification.prior import as_large_as, standard_prior
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
@@ -69,7 +69,6 @@ _TURN_STEPS = 6  # Gauss-Newton steps of a free direction of gravity; it moves b
 _SPRING = 0.3  # of a joint's torque over its range: what a spring or a counterbalance may take
 _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
-_WORTH = float(np.log(1.2))  # fall of L: a wrong set-up costs more than a fifth of the error, chance on real arms less
 _UNUSUAL = float(np.log(100.0))  # of a finding beside the posterior, one in a hundred: what adds nothing does not join
 _CUTS = 20  # moments in each recording at which its load may change
 
@@ -254,7 +253,7 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
             # A direction bends to whatever else is wrong: a reversed joint and a mount may explain far more together.
             elsewhere = (each for turned in reversals(setup, described) for each in _mounts(turned, search.screen))
             better = search.challenger(search.ranked(elsewhere), setup, held)
-            if better is not None and challenger[1].contradicted_by(better[1], 1, _WORTH):
+            if better is not None and challenger[1].contradicted_by(better[1], 1, WORTH):
                 challenger = better
         if changed is not None and (challenger is None or changed[1].value < challenger[1].value):
             setup = replace(setup, findings=(*setup.findings, changed[0]))
@@ -349,9 +348,9 @@ class _Search:
 
     def takes(self, fall: float, finding: Finding) -> bool:
         """Return whether a fall of L is worth a finding; one that is not, and could be, is kept as a doubt."""
-        if DOUBTFUL < fall <= _WORTH:
+        if DOUBTFUL < fall <= WORTH:
             self.doubts.append((fall, finding))
-        return fall > _WORTH
+        return fall > WORTH
 
     def doubt(self, setup: SetUp) -> Finding | None:
         """Return what contradicts the set-up that holds, but not by enough: something else than what was found."""

@@ -314,7 +314,8 @@ def test_efforts_that_the_driver_has_taken_gravity_out_of_are_told(seed: int) ->
         for torque in (whole, whole - own, mounted, 0.07 * whole - 0.93 * noise)
     ]
     assert told[1].startswith('the efforts hold no gravity, and do hold what motion needs')
-    assert [told[0], told[2]] == ['', '']
+    assert told[0] == ''
+    assert told[2] == '' or 'the arm stands otherwise than described' in told[2]  # in one unit, but of which mount?
     assert 'currents, or torques of motors' in told[3]
 
 
@@ -383,8 +384,8 @@ def test_efforts_tell_by_themselves_whether_they_are_in_one_unit(seed: int) -> N
     size = torque.std(axis=0)
     torque = torque + size * (0.3 * np.sign(motion[2]) + 0.01 * rng.standard_normal(torque.shape))
     bare = replace(model, inertial=np.zeros_like(model.inertial))
-    factors = np.exp(rng.uniform(-1.0, 1.0, 6))
-    found = mutual_factors(bare, *motion[1:], torque / factors)[0] / factors
+    factors = np.exp(rng.uniform(-1.0, 1.0, 6)) if seed else np.repeat([30.0, 0.5], 3)  # two kinds of motors
+    found = mutual_factors(bare, *motion[1:], torque / factors) / factors
     np.testing.assert_allclose(found[:5] / found[0], 1.0, atol=0.05)  # the last is felt by no other
     for gain, mixed in ((5.0 * np.ones(6), False), (1.0 / factors, True)):
         for effort in ('unknown', 'torque'):  # as a CSV file always has
