@@ -35,7 +35,16 @@ from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import Candidate, estimate, fit_of, fits_to_compare
 from robotid_ros.identification.information import PASSES, BaseRegressor, Rows, solved
-from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups, predicted_by_others
+from robotid_ros.identification.judge import (
+    DOUBTFUL,
+    GROUPS,
+    Alternative,
+    Bench,
+    Decision,
+    Score,
+    groups,
+    predicted_by_others,
+)
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.model_choice import (
     Chosen,
@@ -164,11 +173,12 @@ def identify(
         (with_it, _, new), (without, _, old) = (
             held_out(fit, chosen.rows, arm) for arm, chosen, fit, _ in (kept, other)
         )
-        if old.gain(new)[0] <= 0.0:
+        if (gained := old.gain(new)[0]) <= 0.0:
             left = [f'{each.relative_error_total:.3g} %' for each in (with_it, without)]
             said = f'as described: the whole model leaves {left[1]} of held-out torque, and predicts no better with'
             decisions = (replace(decisions[0], chosen=f'{said} {left[0]} and this: {decisions[0].chosen}'),)
-            setup, kept = stated, other
+            setup = replace(stated, doubt=setup.findings[-1] if gained > -DOUBTFUL else None)
+            kept = other[0], replace(other[1], setup=setup), *other[2:]
     arm, chosen, fit, ways = kept
     decisions = (*decisions, *chosen.decisions)
     report(0.85, 'make the parameters physically consistent')

@@ -21,7 +21,7 @@ from scipy.spatial.transform import Rotation
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
 from robotid_ros.identification import hypotheses, identify, setup_search
-from robotid_ros.identification.judge import Score
+from robotid_ros.identification.judge import Decision, Score
 from robotid_ros.identification.plausibility import torque_size
 from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.identification.setup_search import find_setup
@@ -184,6 +184,21 @@ def test_a_finding_that_the_whole_model_does_not_need_is_dropped(monkeypatch) ->
     assert said.startswith('as described: ')
     assert said.endswith(decision.chosen)
     assert kinds(true.setup) == kinds(false)
+
+
+def test_a_finding_that_is_dropped_but_predicts_as_well_stays_a_doubt(monkeypatch) -> None:
+    """A quarter of a turn of a vertical first axis has no consequence."""
+    stated = SetUp.as_described(ARM)
+    turned = next(hypotheses.zeros(stated, ARM))
+    assert turned.findings[0].joints == ARM.joint_names[:1]
+    decision = Decision(subject='set-up', chosen=turned.findings[0].text)
+    monkeypatch.setattr('robotid_ros.identification.steps.find_setup', lambda training, model: (turned, decision))
+    result = identify(recorded(1), ARM)
+    assert result.usable
+    assert result.setup.findings == ()
+    assert result.setup.doubt == turned.findings[0]
+    (said,) = [note for note in result.notes if 'set-up, not certain: ' in note]
+    assert turned.findings[0].text in said
 
 
 @pytest.mark.parametrize(('kind', 'position', 'torque'), [('axis', -1, -1), ('position', -1, 1), ('torque', 1, -1)])
