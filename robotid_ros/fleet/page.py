@@ -9,8 +9,6 @@
 
 """The table of a fleet, and its page: verdicts, what drifted, what stands out; arms with findings first."""
 
-import csv
-import io
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +20,6 @@ import numpy as np
 from scipy.special import chdtri, stdtrit
 
 from robotid_ros.arrays import Array
-from robotid_ros.files import write_text
 from robotid_ros.fleet.outcome import Outcome
 from robotid_ros.report.content import (
     Chart,
@@ -40,13 +37,11 @@ from robotid_ros.report.content import (
     listed,
     number,
     percent,
-    quantities,
-    sections_of,
     unit,
-    words,
 )
 from robotid_ros.report.parameters import short_name
 from robotid_ros.report.subject import judged, parameters_of
+from robotid_ros.tables import write_table as write_columns
 
 FALSE_ALARM = 0.01  # chance that anything of an unchanged fleet is marked
 _ARMS = 5  # fewer have no scatter to stand out from
@@ -237,12 +232,8 @@ def write_table(outcomes: Sequence[Outcome], path: Path) -> None:
         If the file cannot be written.
     """
     rows = [_row(outcome) for outcome in outcomes]
-    heads = list(dict.fromkeys(head for row in rows for head in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, heads, lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(path, text.getvalue())
+    heads = dict.fromkeys(head for row in rows for head in row)
+    write_columns(path, {head: [str(row.get(head, '')) for row in rows] for head in heads})
 
 
 def date_of(time: float | None) -> str:
@@ -323,11 +314,11 @@ def fleet_report(outcomes: Sequence[Outcome], title: str = 'Fleet') -> Report:
             ('Drifted', integer(len(moved)), first(moved)),
             ('Apart from the others', integer(len(apart)), first(apart)),
         ),
-        sections=sections_of(
-            ('Arms', (_arm_table(rows),)),
-            ('Changes', _change_items(changes) if changes else ()),
-            ('Recordings', (*_error_figure(arms, rows), _recording_table(outcomes))),
-        ),
+        sections={
+            'Arms': (_arm_table(rows),),
+            'Changes': _change_items(changes) if changes else (),
+            'Recordings': (*_error_figure(arms, rows), _recording_table(outcomes)),
+        },
     )
 
 
@@ -406,16 +397,10 @@ def _verdict(rows: Sequence[_Row], failed: int, refused: int, changes: Sequence[
 
 def _arm_table(rows: Sequence[_Row]) -> Table:
     return Table(
-        caption='Arm by arm',
-        columns=(
-            *words('Arm'),
-            *quantities('Usable'),
-            *words('Last'),
-            *quantities('Torque error, last usable'),
-            *words('Finding'),
-        ),
-        rows=tuple(row for _, _, row in rows),
-        levels=tuple(level for _, level, _ in rows),
+        'Arm by arm',
+        ('Arm', '#Usable', 'Last', '#Torque error, last usable', 'Finding'),
+        (row for _, _, row in rows),
+        (level for _, level, _ in rows),
         reading='Red: the last recording failed, or its result is not usable, or the torque of a recording is not what '
         'the arm did before, with the cause. Amber: a parameter has drifted or stands '
         'out, or an earlier recording is not usable.',
@@ -426,43 +411,37 @@ def _change_items(changes: Sequence[Change]) -> Iterator[Item]:
     def limit(value: float) -> str:
         return number(value, 2) if np.isfinite(value) else '–'
 
-    shown = changes[:_ROWS]
-    yield Table(
-        caption='Friction, masses and inertias: what changed most',
-        columns=(
-            *words('Arm', 'Parameter'),
-            *quantities('First', 'Last'),
-            *words('Unit'),
-            *quantities('Drift [σ]', 'limit [σ]', 'From the median [σ]', 'limit [σ]'),
-        ),
-        rows=tuple(
-            (
-                change.series.arm,
-                change.series.parameter,
-                number(change.first, 4),
-                number(change.last, 4) + (f' ± {number(change.std, 2)}' if len(change.series.values) > 1 else ''),
-                unit(change.series.unit),
-                number(change.drift, 2),
-                limit(change.drift_limit),
-                number(change.apart, 2),
-                limit(change.apart_limit),
-            )
-            for change in shown
-        ),
-        levels=tuple('caution' if change.moved or change.outlying else 'good' for change in shown),
+    heads = ('Arm', 'Parameter', '#First', '#Last', 'Unit', '#Drift [σ]', '#limit [σ]', '#From the median [σ]')
+    table = Table(
+        'Friction, masses and inertias: what changed most',
+        (*heads, '#limit [σ]'),
         reading='First and last are values of the straight line through all recordings of the arm. Behind ± is the '
         'standard deviation of their difference, from the scatter of the recordings. Masses act on the torque only in '
         'combinations, the base parameters.',
     )
+    for change in changes[:_ROWS]:
+        table.add(
+            change.series.arm,
+            change.series.parameter,
+            number(change.first, 4),
+            number(change.last, 4) + (f' ± {number(change.std, 2)}' if len(change.series.values) > 1 else ''),
+            unit(change.series.unit),
+            number(change.drift, 2),
+            limit(change.drift_limit),
+            number(change.apart, 2),
+            limit(change.apart_limit),
+            level='caution' if change.moved or change.outlying else 'good',
+        )
+    yield table
     for kind, title in (('friction', 'Friction over time'), ('inertia', 'Masses and inertias over time')):
         chosen = [change for change in changes if change.series.kind == kind and len(change.series.values) > 1]
         if chosen:
             yield Figure(
-                name=f'fleet_{kind}',
-                caption=title,
-                reading='The parameters that changed most, each with the deviations of its values and the line '
+                f'fleet_{kind}',
+                title,
+                'The parameters that changed most, each with the deviations of its values and the line '
                 'through them. Grey: the other arms.',
-                charts=tuple(_chart(change, changes) for change in chosen[:_CHARTS]),
+                (_chart(change, changes) for change in chosen[:_CHARTS]),
             )
 
 
@@ -503,30 +482,27 @@ def _error_figure(arms: dict[str, list[Outcome]], rows: Sequence[_Row]) -> Itera
     if traces:
         scale = axis('relative error [%]', log=True)
         yield Figure(
-            name='fleet_errors',
-            caption='Torque error of every recording',
-            reading='Of all joints together, on held-out motion where there was some. After a jump, compare the two '
+            'fleet_errors',
+            'Torque error of every recording',
+            'Of all joints together, on held-out motion where there was some. After a jump, compare the two '
             'recordings: either the arm or the way of recording has changed.',
-            charts=(Chart('Torque error', 'recording of the arm', scale, *traces, height=340),),
+            [Chart('Torque error', 'recording of the arm', scale, *traces, height=340)],
             wide=True,
         )
 
 
 def _recording_table(outcomes: Sequence[Outcome]) -> Table:
     order: dict[str, Level] = {'failed': 'bad', 'not usable': 'caution', 'usable': 'good'}
-    shown = sorted(outcomes, key=lambda each: _ORDER[order[each.state]])
-    rows = []
-    for outcome in shown:
+    table = Table(
+        'Recordings',
+        ('Recording', 'Time, UTC', 'State', '#Torque error', 'on', 'Reason'),
+        reading='Failed and not usable first. Each has its folder, with result.yaml and calibrated.urdf.',
+    )
+    for outcome in sorted(outcomes, key=lambda each: _ORDER[order[each.state]]):
         on, error = '', '–'
         if outcome.result is not None:
             on, metrics = judged(outcome.result)
             error = percent(metrics.relative_error_total, 2)
-        name = f'{outcome.entry.arm} {outcome.entry.name}'
-        rows.append((name, date_of(outcome.entry.time), outcome.state, error, on, outcome.reason))
-    return Table(
-        caption='Recordings',
-        columns=(*words('Recording', 'Time, UTC', 'State'), *quantities('Torque error'), *words('on', 'Reason')),
-        rows=tuple(rows),
-        levels=tuple(order[outcome.state] for outcome in shown),
-        reading='Failed and not usable first. Each has its folder, with result.yaml and calibrated.urdf.',
-    )
+        name, level = f'{outcome.entry.arm} {outcome.entry.name}', order[outcome.state]
+        table.add(name, date_of(outcome.entry.time), outcome.state, error, on, outcome.reason, level=level)
+    return table

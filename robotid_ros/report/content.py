@@ -15,7 +15,7 @@ curve can be told without its colour.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -274,72 +274,70 @@ def condition_fact(scaled: float, si: float) -> Fact:
     return ('Condition number', number(scaled), f'column-scaled; {number(si)} in SI')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """Charts of one kind side by side, usually one per joint, each over the whole width where they are ``wide``.
 
     The ``name`` is for programs, ``reading`` one line that says how to read them.
     """
 
-    name: str
-    caption: str
-    reading: str
-    charts: tuple[Chart, ...]
-    wide: bool = False
+    def __init__(self, name: str, caption: str, reading: str, charts: Iterable[Chart] = (), *, wide: bool = False):
+        self.name, self.caption, self.reading = name, caption, reading
+        self.charts, self.wide = list(charts), wide
+
+    def draw(self, title: str, x: str | Trace, y: str | Trace, *traces: Trace, **more: Any) -> None:
+        """Add a chart; see :class:`Chart`."""
+        self.charts.append(Chart(title, x, y, *traces, **more))
 
 
-Column: TypeAlias = tuple[str, str, bool]
-"""Head of a table's column: its name, what is printed below it, and whether it holds numbers."""
-
-
-def words(*names: str) -> tuple[Column, ...]:
-    """Return columns of text."""
-    return tuple((name, '', False) for name in names)
-
-
-def quantities(*heads: str) -> tuple[Column, ...]:
-    """Return columns of numbers; what stands in brackets is printed below the name: 'Mass [kg]'."""
-    split = [head.removesuffix(']').partition(' [') for head in heads]
-    return tuple((name, below, True) for name, _, below in split)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """Rows of text; the first cell names the row.
 
-    ``levels`` are the traffic lights of the rows, if they have some, ``reading`` is one line that says how to read it.
+    Heads that begin with # are those of numbers; what stands in brackets is printed below the name: '#Mass [kg]'. The
+    ``columns`` are their names, what is printed below, and whether they hold numbers. ``levels`` are the traffic lights
+    of the rows, if they have some, ``reading`` is one line that says how to read it.
     """
 
-    caption: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[str, ...], ...]
-    levels: tuple[Level | None, ...] = ()
-    reading: str = ''
+    def __init__(
+        self,
+        caption: str,
+        heads: Sequence[str],
+        rows: Iterable[tuple[str, ...]] = (),
+        levels: Iterable[Level | None] = (),
+        *,
+        reading: str = '',
+    ) -> None:
+        split = [head.removesuffix(']').partition(' [') for head in heads]
+        self.columns = tuple((name.removeprefix('#'), below, name.startswith('#')) for name, _, below in split)
+        self.caption, self.reading, self.rows, self.levels = caption, reading, tuple(rows), tuple(levels)
+
+    def add(self, *cells: str, level: Level | None = None) -> None:
+        """Add a row and its light."""
+        self.rows, self.levels = (*self.rows, cells), (*self.levels, level)
 
 
 Item: TypeAlias = Figure | Table | str
 
 
-def sections_of(*named: tuple[str, Iterable[Item]]) -> tuple[tuple[str, tuple[Item, ...]], ...]:
-    """Return sections, each a title with what stands under it; one without items is left out."""
-    listed = [(title, tuple(items)) for title, items in named]
-    return tuple((title, items) for title, items in listed if items)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A whole report: what was done (kind: "Dynamic identification") with what (title: the robot's name).
 
     The summary is one paragraph. There is no verdict where there is nothing to judge. A section is a heading with what
-    stands under it; a plain string is a paragraph.
+    stands under it, where a plain string is a paragraph; one with nothing under it is left out.
     """
 
-    kind: str
-    title: str
-    summary: str
-    verdict: Verdict | None
-    facts: tuple[Fact, ...]
-    sections: tuple[tuple[str, tuple[Item, ...]], ...]
+    def __init__(
+        self,
+        kind: str,
+        title: str,
+        summary: str,
+        sections: Mapping[str, Iterable[Item]],
+        *,
+        facts: Iterable[Fact] = (),
+        verdict: Verdict | None = None,
+    ) -> None:
+        self.kind, self.title, self.summary, self.facts, self.verdict = kind, title, summary, tuple(facts), verdict
+        filled = ((heading, tuple(items)) for heading, items in sections.items())
+        self.sections = tuple((heading, items) for heading, items in filled if items)
 
     @property
     def figures(self) -> tuple[Figure, ...]:

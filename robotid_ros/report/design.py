@@ -39,7 +39,6 @@ from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_tree import origin_of
 from robotid_ros.report.content import (
-    Chart,
     Fact,
     Figure,
     Item,
@@ -55,12 +54,9 @@ from robotid_ros.report.content import (
     line,
     number,
     percent,
-    quantities,
     rule,
-    sections_of,
     sentence,
     units_of,
-    words,
 )
 from robotid_ros.report.page import render_report
 
@@ -368,11 +364,10 @@ def design_page(model: RobotModel, design: ExcitationDesign, *, folder: Path | N
 def design_report(motion: DrawnMotion) -> Report:
     """Return what the page of a design says beside its moving picture."""
     design = motion.design
-    settings = {key: value for key, value in design.config.to_dict().items() if value not in ('', (), [])}
-    rows = [
-        (key.replace('_', ' '), str(value)) for key, value in {**settings, 'evaluations': design.evaluations}.items()
-    ]
-    table = Table(caption='Settings of the design', columns=words('Setting', 'Value'), rows=tuple(rows))
+    table = Table('Settings of the design', ('Setting', 'Value'))
+    for key, value in {**design.config.to_dict(), 'evaluations': design.evaluations}.items():
+        if value not in ('', (), []):
+            table.add(key.replace('_', ' '), str(value))
     return Report(
         kind='Excitation',
         title=motion.model.name,
@@ -381,10 +376,10 @@ def design_report(motion: DrawnMotion) -> Report:
         'Drag to turn the arm, scroll to come closer.',
         verdict=_verdict(motion),
         facts=_facts(motion),
-        sections=sections_of(
-            ('Limits', _limit_items(motion)),
-            ('How it was done', (table, *map(sentence, motion.notes))),
-        ),
+        sections={
+            'Limits': _limit_items(motion),
+            'How it was done': (table, *map(sentence, motion.notes)),
+        },
     )
 
 
@@ -463,34 +458,30 @@ def _facts(motion: DrawnMotion) -> tuple[Fact, ...]:
 
 def _limit_items(motion: DrawnMotion) -> Iterator[Item]:
     """Yield how close each joint comes to its limits, how close the arm comes to bounds in space, and the motion."""
-    model, design, rows = motion.model, motion.design, []
+    model, design = motion.model, motion.design
+    table = Table(
+        'Closest approach to each limit',
+        ('Joint', *(f'#{name.capitalize()}' for name in _QUANTITIES)),
+        reading='In percent of the limit, from the middle of the range for positions. The torque is that of the robot '
+        'description.',
+    )
     for joint, shares, nearest in zip(model.joint_names, motion.share.T, motion.nearest.T, strict=True):
         cells = [
             'no limit' if np.isnan(share) else f'{percent(100 * share)} at {time:.1f} s'
             for share, time in zip(shares, motion.time[nearest], strict=True)
         ]
-        rows.append((joint, *cells))
-    yield Table(
-        caption='Closest approach to each limit',
-        columns=(*words('Joint'), *quantities(*(name.capitalize() for name in _QUANTITIES))),
-        rows=tuple(rows),
-        levels=tuple('bad' if (shares > 1.0 + _TOLERANCE).any() else 'good' for shares in motion.share.T),
-        reading='In percent of the limit, from the middle of the range for positions. The torque is that of the robot '
-        'description.',
-    )
+        table.add(joint, *cells, level='bad' if (shares > 1.0 + _TOLERANCE).any() else 'good')
+    yield table
     peaks = worst_excesses(design.trajectory, model, workspace_constraints(model, design.config), rate=1000.0)
     closest = sorted(peaks, key=lambda peak: -peak.excess)[:12]
     if closest:
-        yield Table(
-            caption='Closest approach in space',
-            columns=(*words('Bound'), *quantities('Left', 'At')),
-            rows=tuple(
-                (peak.bound.label, f'{number(-1e3 * peak.bound.scale * peak.excess)} mm', f'{peak.time:.1f} s')
-                for peak in closest
-            ),
-            levels=tuple('bad' if peak.excess > _TOLERANCE else 'good' for peak in closest),
-            reading=f'The {len(closest)} closest of {len(peaks)} workspace and clearance bounds.',
-        )
+        reading = f'The {len(closest)} closest of {len(peaks)} workspace and clearance bounds.'
+        table = Table('Closest approach in space', ('Bound', '#Left', '#At'), reading=reading)
+        for peak in closest:
+            left = f'{number(-1e3 * peak.bound.scale * peak.excess)} mm'
+            level: Level = 'bad' if peak.excess > _TOLERANCE else 'good'
+            table.add(peak.bound.label, left, f'{peak.time:.1f} s', level=level)
+        yield table
     yield _limit_figure(motion)
 
 
@@ -499,7 +490,12 @@ def _limit_figure(motion: DrawnMotion) -> Figure:
     limits = motion.design.limits
     largest = limits.velocity, limits.acceleration, limits.effort
     bounds = np.array([(limits.lower, limits.upper), *((-bound, bound) for bound in largest)])
-    charts = []
+    figure = Figure(
+        'limits',
+        'Each joint against its limits',
+        'Dotted lines are limits, where they are near; the orange point is the closest approach. The '
+        'vertical line is the moment of the picture above; a click on a chart goes to that moment.',
+    )
     for j, joint in enumerate(motion.design.joint_names):
         torque, speed, length = units_of(motion.model.joint_types[j])
         names = (f'q [{length}]', f'q̇ [{speed}]', f'q̈ [{speed}²]', f'τ [{torque}]')
@@ -521,26 +517,18 @@ def _limit_figure(motion: DrawnMotion) -> Figure:
                 traces.append({**near, 'yaxis': own})
         shares = np.nan_to_num(motion.share[:, j])
         worst = int(shares.argmax())
-        charts.append(
-            Chart(
-                joint,
-                axis('time [s]', anchor='y4'),
-                layout.pop('yaxis'),
-                *traces,
-                note=f'{_QUANTITIES[worst]} to {percent(100.0 * shares[worst])}' if shares.any() else '',
-                height=520,
-                meta='linked',
-                shapes=rules,
-                **layout,
-            )
+        figure.draw(
+            joint,
+            axis('time [s]', anchor='y4'),
+            layout.pop('yaxis'),
+            *traces,
+            note=f'{_QUANTITIES[worst]} to {percent(100.0 * shares[worst])}' if shares.any() else '',
+            height=520,
+            meta='linked',
+            shapes=rules,
+            **layout,
         )
-    return Figure(
-        name='limits',
-        caption='Each joint against its limits',
-        reading='Dotted lines are limits, where they are near; the orange point is the closest approach. The '
-        'vertical line is the moment of the picture above; a click on a chart goes to that moment.',
-        charts=tuple(charts),
-    )
+    return figure
 
 
 def _seen(values: Array, low: float, high: float) -> tuple[float, float]:

@@ -37,13 +37,10 @@ from robotid_ros.report.content import (
     line,
     number,
     percent,
-    quantities,
     rule,
-    sections_of,
     sentence,
     unit,
     usable,
-    words,
 )
 
 _NAMES = ('m', 'cx', 'cy', 'cz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
@@ -77,11 +74,11 @@ def free_floating_report(
             ('Residual against noise', number(result.noise_scale), '1 where the model explains everything but noise'),
             ('Samples', integer(result.samples), f'momentum: {result.momentum_source}'),
         ),
-        sections=sections_of(
-            ('Target', _target_items(result, truth)),
-            ('Convergence', _history_items(result, truth)),
-            ('Base', () if measurement is None else (_base_figure(measurement),)),
-        ),
+        sections={
+            'Target': _target_items(result, truth),
+            'Convergence': _history_items(result, truth),
+            'Base': () if measurement is None else (_base_figure(measurement),),
+        },
     )
 
 
@@ -102,20 +99,11 @@ def _target_items(result: TargetIdentification, truth: RigidBody | None) -> Iter
     yield body_table('Target alone, in the frame of the last link', result.target, result.target_deviation)
     yield body_table('Last link merged with the target', result.body, result.body_deviation, truth)
     if result.momentum_deviation is not None:
-        yield Table(
-            caption='Momentum of the whole system, estimated',
-            columns=(*words('Component'), *quantities('Found', 'Deviation [1 σ]'), *words('Unit')),
-            rows=tuple(
-                (name, number(value), number(std, 2), of)
-                for name, of, value, std in zip(
-                    ('Px', 'Py', 'Pz', 'Lx', 'Ly', 'Lz'),
-                    ('kg·m/s',) * 3 + ('kg·m²/s',) * 3,
-                    result.momentum,
-                    result.momentum_deviation,
-                    strict=True,
-                )
-            ),
-        )
+        heads = ('Component', '#Found', '#Deviation [1 σ]', 'Unit')
+        table = Table('Momentum of the whole system, estimated', heads)
+        for k, (value, std) in enumerate(zip(result.momentum, result.momentum_deviation, strict=True)):
+            table.add('PL'[k // 3] + 'xyz'[k % 3], number(value), number(std, 2), ('kg·m/s', 'kg·m²/s')[k // 3])
+        yield table
 
 
 def body_table(caption: str, body: RigidBody, deviation: Array, truth: RigidBody | None = None) -> Table:
@@ -123,14 +111,14 @@ def body_table(caption: str, body: RigidBody, deviation: Array, truth: RigidBody
     values = body.values
     columns = [[number(value, 5) for value in values], [number(value, 2) for value in deviation]]
     columns += [] if truth is None else [[number(value, 5) for value in truth.values]]
-    heads = ('Found', 'Deviation [1 σ]', 'True')[: len(columns)]
+    heads = ('#Found', '#Deviation [1 σ]', '#True')[: len(columns)]
     sizes = np.array([values[0], *(np.linalg.norm(values[1:4]),) * 3, *(np.abs(values[4:]).max(),) * 6])
     shares = deviation / np.maximum(sizes, 1e-300)
     return Table(
-        caption=caption,
-        columns=(*words('Parameter'), *quantities(*heads), *words('Unit')),
-        rows=tuple(zip(_NAMES, *columns, map(unit, _UNITS), strict=True)),
-        levels=tuple('good' if share < 0.05 else 'caution' if share < 0.3 else 'bad' for share in shares),
+        caption,
+        ('Parameter', *heads, 'Unit'),
+        zip(_NAMES, *columns, map(unit, _UNITS), strict=True),
+        ('good' if share < 0.05 else 'caution' if share < 0.3 else 'bad' for share in shares),
         reading='Inertia about the centre of mass, entries of the tensor itself (Ixy = −∫xy dm). Green: deviation '
         'below 5 % of the largest entry of its kind; red: above 30 %.',
     )
@@ -147,32 +135,31 @@ def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Ite
     values = np.column_stack([mass, result.estimates[kept, 1:]])
     final = result.body.values
     true = None if truth is None else truth.values
-    charts = [_history_chart(k, time, values[:, k], final, result.body_deviation, true) for k in range(len(_NAMES))]
     yield Figure(
-        name='convergence',
-        caption='Estimates while the run went on',
-        reading='Curves should settle early and stay; where they still move at the end, record longer. The band is the '
+        'convergence',
+        'Estimates while the run went on',
+        'Curves should settle early and stay; where they still move at the end, record longer. The band is the '
         'last estimate with two deviations. Axes show the last nine tenths of the run.',
-        charts=tuple(charts),
+        (_history_chart(k, time, values[:, k], final, result.body_deviation, true) for k in range(len(_NAMES))),
     )
     shown: tuple[tuple[Role, str, Array], ...] = (
         ('predicted', 'column-scaled', result.conditions[kept, 1]),
         ('residual', 'SI units', result.conditions[kept, 0]),
     )
-    drawn = Chart(
+    condition = Figure(
+        'condition',
+        'Condition number while the run went on',
+        'It falls as the motion shows the unknowns from all sides; the column-scaled number does not depend on '
+        'units, and 1 is perfect.',
+    )
+    condition.draw(
         'Condition number',
         'time [s]',
         axis('condition number', log=True),
         *(line(role, time[np.isfinite(each)], each[np.isfinite(each)], label) for role, label, each in shown),
         note=f'ends at {number(result.condition_scaled)} and {number(result.condition_si)}',
     )
-    yield Figure(
-        name='condition',
-        caption='Condition number while the run went on',
-        reading='It falls as the motion shows the unknowns from all sides; the column-scaled number does not depend on '
-        'units, and 1 is perfect.',
-        charts=(drawn,),
-    )
+    yield condition
 
 
 def _history_chart(k: int, time: Array, values: Array, final: Array, deviation: Array, true: Array | None) -> Chart:
@@ -210,26 +197,18 @@ def trajectory_report(
     time = np.linspace(0.0, trajectory.period, 1001)
     bounds = (None, None if limits is None else limits.velocity, None if limits is None else limits.acceleration)
     kinds = (('Positions', 'rad'), ('Velocities', 'rad/s'), ('Accelerations', 'rad/s²'))
-    charts = []
+    figure = Figure('motion', 'One period of the motion', 'Dotted lines are limits that all joints share.', wide=True)
     for (title, of), values, bound in zip(kinds, trajectory.evaluate(time), bounds, strict=True):
         shared = bound is not None and np.isfinite(bound).all() and np.ptp(bound) == 0.0
         rules = [rule('y', sign * float(bound[0])) for sign in (-1.0, 1.0)] if shared and bound is not None else []
-        charts.append(_over_time(title, of, time, values, joint_names, rules))
-    figure = Figure(
-        name='motion',
-        caption='One period of the motion',
-        reading='Dotted lines are limits that all joints share.',
-        charts=tuple(charts),
-        wide=True,
-    )
+        figure.charts.append(_over_time(title, of, time, values, joint_names, rules))
     period = f'{number(trajectory.period)} s'
     return Report(
         kind='Free-floating excitation',
         title=name,
         summary=f'A Fourier trajectory of {len(joint_names)} joints that repeats after {period}.',
-        verdict=None,
         facts=(('Period', period, ''),),
-        sections=sections_of(('Motion', (figure,))),
+        sections={'Motion': (figure,)},
     )
 
 
@@ -243,9 +222,8 @@ def base_motion_report(name: str, measurement: FloatingMeasurement) -> Report:
         kind='Free-floating simulation',
         title=name,
         summary=f'Motion of the free-floating base over {duration}.',
-        verdict=None,
         facts=(('Duration', duration, ''), ('Samples', integer(len(measurement.time)), '')),
-        sections=sections_of(('Base', (_base_figure(measurement),))),
+        sections={'Base': (_base_figure(measurement),)},
     )
 
 
@@ -262,10 +240,10 @@ def _base_figure(measurement: FloatingMeasurement) -> Figure:
         twist = measurement.base_twist
         shown = (('Base velocity', 'mm/s', 1e3 * twist[:, :3]), ('Base rate', '°/s', np.degrees(twist[:, 3:])))
     return Figure(
-        name='base_motion',
-        caption='The base reacts to the arm',
-        reading='Against the first sample. The more the base moves, the better the target is determined.',
-        charts=tuple(_over_time(title, of, measurement.time, values, 'xyz') for title, of, values in shown),
+        'base_motion',
+        'The base reacts to the arm',
+        'Against the first sample. The more the base moves, the better the target is determined.',
+        (_over_time(title, of, measurement.time, values, 'xyz') for title, of, values in shown),
         wide=True,
     )
 
