@@ -44,7 +44,7 @@ from robotid_ros.model.packaged import arm_file
 from robotid_ros.model.robot_config import RobotConfig, configured_arm
 from robotid_ros.report import can_draw, write_report
 from robotid_ros.report.calibration import accuracy_table, calibration_report, workspace_report
-from robotid_ros.report.content import listed
+from robotid_ros.report.wording import listed
 from robotid_ros.simulation.measured_arm import example_arm, example_table
 
 _CANDIDATES = 2000

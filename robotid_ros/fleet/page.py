@@ -21,26 +21,10 @@ from scipy.special import chdtri, stdtrit
 
 from robotid_ros.arrays import Array
 from robotid_ros.fleet.outcome import Outcome
-from robotid_ros.report.content import (
-    Chart,
-    Figure,
-    Item,
-    Level,
-    Report,
-    Table,
-    Verdict,
-    axis,
-    curve,
-    dots,
-    integer,
-    line,
-    listed,
-    number,
-    percent,
-    unit,
-)
+from robotid_ros.report.content import Chart, Figure, Item, Level, Report, Table, Verdict, axis
 from robotid_ros.report.parameters import short_name
 from robotid_ros.report.subject import judged, parameters_of
+from robotid_ros.report.wording import integer, listed, number, percent, unit
 from robotid_ros.tables import write_table as write_columns
 
 FALSE_ALARM = 0.01  # chance that anything of an unchanged fleet is marked
@@ -456,37 +440,37 @@ def _chart(change: Change, changes: Sequence[Change]) -> Chart:
     begin = min(float(each.time[0]) for each in (own, *others)) if own.dated else 0.0
     pale = {'width': 1, 'color': '#c3c9d1'}
     time, ends = own.time - begin, np.array([change.first, change.last])
-    points = dots('predicted', time, own.values, own.arm, 7.0, text=list(own.names), showlegend=False)
-    points['error_y'] = {'type': 'data', 'array': change.scale * own.std, 'thickness': 1.3, 'width': 3}
-    return Chart(
+    chart = Chart(
         f'{own.arm}: {_name(change)}',
         f'days since {date_of(begin * _DAY)[:10]}' if own.dated else 'recording',
         f'[{unit(own.unit)}]',
-        *(line('measured', each.time - begin, each.values, each.arm, showlegend=False, line=pale) for each in others),
-        points,
-        line('predicted', time[[0, -1]], ends, 'line', showlegend=False),
         note=f'{number(change.drift, 2)} σ',
         alt=f'{own.parameter} of {own.arm} over {len(own.values)} recordings goes from {number(change.first, 4)} to '
         f'{number(change.last, 4)} {unit(own.unit)}.',
     )
+    for each in others:
+        chart.line('measured', each.time - begin, each.values, each.arm, showlegend=False, line=pale)
+    bars = {'type': 'data', 'array': change.scale * own.std, 'thickness': 1.3, 'width': 3}
+    chart.dots('predicted', time, own.values, own.arm, 7.0, text=list(own.names), showlegend=False, error_y=bars)
+    chart.line('predicted', time[[0, -1]], ends, 'line', showlegend=False)
+    return chart
 
 
 def _error_figure(arms: dict[str, list[Outcome]], rows: Sequence[_Row]) -> Iterator[Figure]:
-    traces = []
+    chart = Chart('Torque error', 'recording of the arm', axis('relative error [%]', log=True), height=340)
     for k, (_, _, row) in enumerate(rows):
         results = [each.result for each in arms[row[0]]]
         errors = [(n, judged(each)[1].relative_error_total) for n, each in enumerate(results) if each is not None]
         if errors:
             place, error = np.array(errors).T
-            traces.append(curve(k, place, error, row[0], mode='lines+markers'))
-    if traces:
-        scale = axis('relative error [%]', log=True)
+            chart.line(k, place, error, row[0], mode='lines+markers')
+    if chart.traces:
         yield Figure(
             'fleet_errors',
             'Torque error of every recording',
             'Of all joints together, on held-out motion where there was some. After a jump, compare the two '
             'recordings: either the arm or the way of recording has changed.',
-            [Chart('Torque error', 'recording of the arm', scale, *traces, height=340)],
+            [chart],
             wide=True,
         )
 

@@ -16,26 +16,9 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.calibration.result import CalibrationResult, ParameterEstimate
 from robotid_ros.calibration.validation import Accuracy
-from robotid_ros.report.content import (
-    Chart,
-    Figure,
-    Item,
-    Report,
-    Role,
-    Table,
-    Verdict,
-    axis,
-    dots,
-    integer,
-    line,
-    number,
-    percent,
-    rule,
-    sentence,
-    spread,
-    usable,
-)
+from robotid_ros.report.content import Chart, Figure, Item, Report, Role, Table, Verdict, axis, spread, usable
 from robotid_ros.report.parameters import NORMAL_95, interval_chart
+from robotid_ros.report.wording import integer, number, percent, sentence
 
 _ROWS = 14
 _SCALES = {'m': ('mm', 1e3, 'Lengths'), 'rad': ('mrad', 1e3, 'Angles')}
@@ -117,15 +100,11 @@ def _accuracy_items(result: CalibrationResult, where: str, pair: tuple[Array, Ar
         'Blue should be a thin band around zero without trend; single far points are outliers.',
     )
     for k, name in enumerate('xyz'):
-        residuals.draw(
-            f'{name} axis',
-            'measurement',
-            'error [mm]',
-            dots('measured', row, first[:, k], 'before', size=4.5),
-            dots('predicted', row, second[:, k], 'after', size=4.5),
-            note=_rms(first[:, k], second[:, k]),
-            shapes=[rule('y', 0.0)],
-        )
+        note = _rms(first[:, k], second[:, k])
+        chart = residuals.chart(f'{name} axis', 'measurement', 'error [mm]', note=note)
+        chart.dots('measured', row, first[:, k], 'before', size=4.5)
+        chart.dots('predicted', row, second[:, k], 'after', size=4.5)
+        chart.rule('y', 0.0)
     yield residuals
     if result.outliers:
         yield Table(
@@ -181,37 +160,32 @@ def _cumulative(result: CalibrationResult) -> Chart:
         curves.append(('predicted', 'after, cross-validated', result.cross_validation.residual, 'dash'))
     if result.held_out is not None:
         curves.append(('predicted', 'after, held out', result.held_out.residual, 'dot'))
-    traces, medians = [], []
+    chart = Chart(
+        'Share of poses with less error',
+        axis('position error [mm]', log=True),
+        axis('poses [%]', limits=(0.0, 103.0)),
+        height=340,
+    )
+    medians = []
     for role, label, residual, dash in curves:
         distance = np.sort(_distance(residual))
         distance = distance[np.isfinite(distance)]
         keep = spread(len(distance))
         share = 100.0 * (keep + 1.0) / max(len(distance), 1)
-        trace = line(role, np.maximum(distance[keep], 1e-6), share, label)
-        traces.append({**trace, 'line': {**trace['line'], 'dash': dash}})
+        chart.line(role, np.maximum(distance[keep], 1e-6), share, label, dash)
         medians.append(float(np.median(distance)))
-    return Chart(
-        'Share of poses with less error',
-        axis('position error [mm]', log=True),
-        axis('poses [%]', limits=(0.0, 103.0)),
-        *traces,
-        note=f'median {number(medians[0])} and {number(medians[1])} mm',
-        height=340,
-    )
+    chart.note = f'median {number(medians[0])} and {number(medians[1])} mm'
+    return chart
 
 
 def _by_measurement(result: CalibrationResult) -> Chart:
     before, after = _distance(result.nominal.residual), _distance(result.fit.residual)
     row = np.arange(1.0, len(before) + 1.0)
-    return Chart(
-        'Each measurement',
-        'measurement',
-        axis('position error [mm]', log=True),
-        dots('measured', row, np.maximum(before, 1e-6), 'before', size=4.5),
-        dots('predicted', row, np.maximum(after, 1e-6), 'after, poses fitted', size=4.5),
-        note=_rms(before, after),
-        height=340,
-    )
+    error = axis('position error [mm]', log=True)
+    chart = Chart('Each measurement', 'measurement', error, note=_rms(before, after), height=340)
+    chart.dots('measured', row, np.maximum(before, 1e-6), 'before', size=4.5)
+    chart.dots('predicted', row, np.maximum(after, 1e-6), 'after, poses fitted', size=4.5)
+    return chart
 
 
 def _distance(residual: Array) -> Array:
@@ -276,14 +250,10 @@ def workspace_report(points: Array) -> Report:
         ends = ', '.join(
             f'{"xyz"[k]} from {number(points[:, k].min())} to {number(points[:, k].max())} m' for k in (first, second)
         )
-        figure.draw(
-            side,
-            f'{"xyz"[first]} [m]',
-            axis(f'{"xyz"[second]} [m]', scaleanchor='x', constrain='domain'),
-            dots('predicted', points[:, first], points[:, second], 'tool', showlegend=False),
-            alt=f'Positions of the tool {side}: {ends}.',
-            height=340,
-        )
+        height = axis(f'{"xyz"[second]} [m]', scaleanchor='x', constrain='domain')
+        alt = f'Positions of the tool {side}: {ends}.'
+        chart = figure.chart(side, f'{"xyz"[first]} [m]', height, alt=alt, height=340)
+        chart.dots('predicted', points[:, first], points[:, second], 'tool', showlegend=False)
     reach = f'{number(float(np.linalg.norm(points, axis=1).max()))} m'
     return Report(
         kind='Workspace',

@@ -17,24 +17,10 @@ from scipy.special import ndtri
 from robotid_ros.arrays import Array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.report.content import (
-    Figure,
-    Level,
-    Report,
-    Table,
-    Verdict,
-    axis,
-    curve,
-    friction_label,
-    listed,
-    number,
-    percent,
-    rule,
-    unit,
-    units_of,
-)
+from robotid_ros.report.content import Figure, Level, Report, Table, Trace, Verdict, axis
 from robotid_ros.report.parameters import by_link, short_name
 from robotid_ros.report.subject import judged, parameters_of, velocity_steps
+from robotid_ros.report.wording import friction_label, listed, number, percent, unit, units_of
 
 _FALSE_ALARM = 0.01  # chance that any parameter of an unchanged arm is said to have moved
 _CAUSES = (
@@ -143,28 +129,20 @@ def _drift_figure(
         'for its name. A steady slope over many results is wear or drift, a single step is an event.',
     )
     for title, members in groups.items():
-        traces = [
-            curve(
-                n,
-                steps,
-                drift[:, k],
-                labels[k],
-                mode='lines+markers',
-                showlegend=False,
-                hovertemplate=f'{labels[k]}: %{{y:.2f}} σ<extra></extra>',
-            )
-            for n, k in enumerate(members)
-        ]
-        figure.draw(
+        chart = figure.chart(
             title,
             axis(tickvals=steps.tolist(), ticktext=[name for name, _ in results], tickangle=0),
             'change [σ]',
-            *traces,
             note=f'{int((np.abs(drift[-1, members]) > limit).sum())} of {len(members)} moved',
             alt=f'{title}: change of {len(members)} parameters from result to result, in deviations; the largest '
             f'is {number(np.abs(drift[:, members]).max(), 2)}.',
-            shapes=[rule('y', limit), rule('y', -limit)],
         )
+        for n, k in enumerate(members):
+            said = f'{labels[k]}: %{{y:.2f}} σ<extra></extra>'
+            drawn: Trace = {'mode': 'lines+markers', 'showlegend': False}
+            chart.line(n, steps, drift[:, k], labels[k], hovertemplate=said, **drawn)
+        chart.rule('y', limit)
+        chart.rule('y', -limit)
     return figure
 
 
@@ -184,11 +162,8 @@ def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Fig
     )
     for j, joint in enumerate(first.joint_names):
         torque, rate, _ = units_of(first.joint_types[j])
-        figure.draw(
-            joint,
-            f'velocity [{rate}]',
-            f'friction [{torque}]',
-            *(curve(k, speed, friction[:, j], name) for k, (name, friction) in enumerate(torques)),
-            note=f'changed by up to {number(float(np.abs(after[:, j] - before[:, j]).max()), 2)} {torque}',
-        )
+        note = f'changed by up to {number(float(np.abs(after[:, j] - before[:, j]).max()), 2)} {torque}'
+        chart = figure.chart(joint, f'velocity [{rate}]', f'friction [{torque}]', note=note)
+        for k, (name, friction) in enumerate(torques):
+            chart.line(k, speed, friction[:, j], name)
     return figure

@@ -27,13 +27,7 @@ from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import MissingDependencyError
 from robotid_ros.excitation.constraints import worst_excesses
 from robotid_ros.excitation.design import ExcitationDesign
-from robotid_ros.excitation.workspace import (
-    Capsule,
-    configured_geometry,
-    find_frame,
-    skeleton,
-    workspace_constraints,
-)
+from robotid_ros.excitation.workspace import Capsule, configured_geometry, find_frame, skeleton, workspace_constraints
 from robotid_ros.files import write_text
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
@@ -45,20 +39,13 @@ from robotid_ros.report.content import (
     Level,
     Report,
     Table,
-    Trace,
     Verdict,
     axis,
     condition_fact,
     condition_level,
-    dots,
-    line,
-    number,
-    percent,
-    rule,
-    sentence,
-    units_of,
 )
 from robotid_ros.report.page import render_report
+from robotid_ros.report.wording import number, percent, sentence, units_of
 
 _SAMPLES = 2001
 _TOLERANCE = 1e-6  # of a limit
@@ -376,10 +363,7 @@ def design_report(motion: DrawnMotion) -> Report:
         'Drag to turn the arm, scroll to come closer.',
         verdict=_verdict(motion),
         facts=_facts(motion),
-        sections={
-            'Limits': _limit_items(motion),
-            'How it was done': (table, *map(sentence, motion.notes)),
-        },
+        sections={'Limits': _limit_items(motion), 'How it was done': (table, *map(sentence, motion.notes))},
     )
 
 
@@ -499,35 +483,25 @@ def _limit_figure(motion: DrawnMotion) -> Figure:
     for j, joint in enumerate(motion.design.joint_names):
         torque, speed, length = units_of(motion.model.joint_types[j])
         names = (f'q [{length}]', f'q̇ [{speed}]', f'q̈ [{speed}²]', f'τ [{torque}]')
-        traces: list[Trace] = []
-        layout: Trace = {}
-        rules: list[Trace] = []
+        shares = np.nan_to_num(motion.share[:, j])
+        worst = int(shares.argmax())
+        note = f'{_QUANTITIES[worst]} to {percent(100.0 * shares[worst])}' if shares.any() else ''
+        chart = figure.chart(joint, axis('time [s]', anchor='y4'), '', note=note, height=520, meta='linked')
         for k, name in enumerate(names):
             own = 'y' if k == 0 else f'y{k + 1}'
             values, (low, high), share = motion.signals[k, :, j], bounds[k, :, j].tolist(), motion.share[k, j]
-            traces.append(line('predicted', motion.time, values, _QUANTITIES[k], yaxis=own, showlegend=False))
-            layout[f'yaxis{own[1:]}'] = axis(
+            chart.line('predicted', motion.time, values, _QUANTITIES[k], yaxis=own, showlegend=False)
+            chart.layout[f'yaxis{own[1:]}'] = axis(
                 name, domain=[0.78 - 0.26 * k, 1.0 - 0.26 * k], nticks=4, limits=_seen(values, low, high)
             )
-            rules += [{**rule('y', at, 'residual'), 'yref': own} for at in (low, high) if np.isfinite(at)]
+            for at in (low, high):
+                if np.isfinite(at):
+                    chart.rule('y', at, 'residual', yref=own)
             if np.isfinite(share):
-                at = motion.nearest[[k], j]
-                said = f'{percent(100.0 * share)} of the limit at {motion.time[at[0]]:.2f} s<extra></extra>'
-                near = dots('residual', motion.time[at], values[at], 'closest approach', 8.0, hovertemplate=said)
-                traces.append({**near, 'yaxis': own})
-        shares = np.nan_to_num(motion.share[:, j])
-        worst = int(shares.argmax())
-        figure.draw(
-            joint,
-            axis('time [s]', anchor='y4'),
-            layout.pop('yaxis'),
-            *traces,
-            note=f'{_QUANTITIES[worst]} to {percent(100.0 * shares[worst])}' if shares.any() else '',
-            height=520,
-            meta='linked',
-            shapes=rules,
-            **layout,
-        )
+                near = motion.nearest[[k], j]
+                said = f'{percent(100.0 * share)} of the limit at {motion.time[near[0]]:.2f} s<extra></extra>'
+                more = {'hovertemplate': said, 'yaxis': own}
+                chart.dots('residual', motion.time[near], values[near], 'closest approach', 8.0, **more)
     return figure
 
 

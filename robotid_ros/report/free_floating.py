@@ -20,28 +20,8 @@ from robotid_ros.free_floating.identification import TargetIdentification
 from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.transforms import rotation_of_quaternion, vector_of_rotation
-from robotid_ros.report.content import (
-    Chart,
-    Figure,
-    Item,
-    Report,
-    Role,
-    Table,
-    Trace,
-    Verdict,
-    axis,
-    band,
-    condition_fact,
-    curve,
-    integer,
-    line,
-    number,
-    percent,
-    rule,
-    sentence,
-    unit,
-    usable,
-)
+from robotid_ros.report.content import Chart, Figure, Item, Report, Role, Table, Verdict, axis, condition_fact, usable
+from robotid_ros.report.wording import integer, number, percent, sentence, unit
 
 _NAMES = ('m', 'cx', 'cy', 'cz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
 _UNITS = ('kg', 'm', 'm', 'm', *('kg*m^2',) * 6)
@@ -152,13 +132,10 @@ def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Ite
         'It falls as the motion shows the unknowns from all sides; the column-scaled number does not depend on '
         'units, and 1 is perfect.',
     )
-    condition.draw(
-        'Condition number',
-        'time [s]',
-        axis('condition number', log=True),
-        *(line(role, time[np.isfinite(each)], each[np.isfinite(each)], label) for role, label, each in shown),
-        note=f'ends at {number(result.condition_scaled)} and {number(result.condition_si)}',
-    )
+    note = f'ends at {number(result.condition_scaled)} and {number(result.condition_si)}'
+    chart = condition.chart('Condition number', 'time [s]', axis('condition number', log=True), note=note)
+    for role, label, each in shown:
+        chart.line(role, time[np.isfinite(each)], each[np.isfinite(each)], label)
     yield condition
 
 
@@ -166,25 +143,17 @@ def _history_chart(k: int, time: Array, values: Array, final: Array, deviation: 
     name, of = _NAMES[k], unit(_UNITS[k])
     last, spread = float(final[k]), 2.0 * float(deviation[k])
     around = np.array([time[0], time[-1]])
-    traces: list[Trace] = [
-        band('predicted', around, np.full(2, last - spread), np.full(2, last + spread), 'last ± 2 σ'),
-        line('predicted', time, values, 'estimate'),
-    ]
-    ends = [last]
-    if true is not None:
-        traces.append(line('truth', around, np.full(2, true[k]), 'true'))
-        ends.append(float(true[k]))
+    ends = [last] if true is None else [last, float(true[k])]
     low, high = (float(q) for q in np.quantile(values[len(values) // 10 :], [0.02, 0.98]))
     low, high = min(low, *ends), max(high, *ends)
     margin = 0.15 * (high - low) + 1e-3 * max(abs(low), abs(high)) + 1e-12
-    return Chart(
-        name,
-        'time [s]',
-        axis(of, limits=(low - margin, high + margin)),
-        *traces,
-        note=f'{number(last, 4)} {of}',
-        meta='linked',
-    )
+    scale = axis(of, limits=(low - margin, high + margin))
+    chart = Chart(name, 'time [s]', scale, note=f'{number(last, 4)} {of}', meta='linked')
+    chart.band('predicted', around, np.full(2, last - spread), np.full(2, last + spread), 'last ± 2 σ')
+    chart.line('predicted', time, values, 'estimate')
+    if true is not None:
+        chart.line('truth', around, np.full(2, true[k]), 'true')
+    return chart
 
 
 def trajectory_report(
@@ -199,9 +168,10 @@ def trajectory_report(
     kinds = (('Positions', 'rad'), ('Velocities', 'rad/s'), ('Accelerations', 'rad/s²'))
     figure = Figure('motion', 'One period of the motion', 'Dotted lines are limits that all joints share.', wide=True)
     for (title, of), values, bound in zip(kinds, trajectory.evaluate(time), bounds, strict=True):
-        shared = bound is not None and np.isfinite(bound).all() and np.ptp(bound) == 0.0
-        rules = [rule('y', sign * float(bound[0])) for sign in (-1.0, 1.0)] if shared and bound is not None else []
-        figure.charts.append(_over_time(title, of, time, values, joint_names, rules))
+        chart = _over_time(figure, title, of, time, values, joint_names)
+        if bound is not None and np.isfinite(bound).all() and np.ptp(bound) == 0.0:
+            chart.rule('y', float(bound[0]))
+            chart.rule('y', -float(bound[0]))
     period = f'{number(trajectory.period)} s'
     return Report(
         kind='Free-floating excitation',
@@ -239,26 +209,17 @@ def _base_figure(measurement: FloatingMeasurement) -> Figure:
     else:
         twist = measurement.base_twist
         shown = (('Base velocity', 'mm/s', 1e3 * twist[:, :3]), ('Base rate', '°/s', np.degrees(twist[:, 3:])))
-    return Figure(
-        'base_motion',
-        'The base reacts to the arm',
-        'Against the first sample. The more the base moves, the better the target is determined.',
-        (_over_time(title, of, measurement.time, values, 'xyz') for title, of, values in shown),
-        wide=True,
-    )
+    reading = 'Against the first sample. The more the base moves, the better the target is determined.'
+    figure = Figure('base_motion', 'The base reacts to the arm', reading, wide=True)
+    for title, of, values in shown:
+        _over_time(figure, title, of, measurement.time, values, 'xyz')
+    return figure
 
 
-def _over_time(
-    title: str, of: str, time: Array, values: Array, names: Sequence[str], rules: Sequence[Trace] = ()
-) -> Chart:
-    """Return one curve for each column, in colours of its own."""
-    return Chart(
-        title,
-        'time [s]',
-        of,
-        *(curve(k, time, values[:, k], name) for k, name in enumerate(names)),
-        note=f'up to {number(np.abs(values).max())} {of}',
-        height=320,
-        shapes=rules,
-        meta='linked',
-    )
+def _over_time(figure: Figure, title: str, of: str, time: Array, values: Array, names: Sequence[str]) -> Chart:
+    """Add a chart with one curve for each column, in colours of its own, and return it."""
+    note = f'up to {number(np.abs(values).max())} {of}'
+    chart = figure.chart(title, 'time [s]', of, note=note, height=320, meta='linked')
+    for k, name in enumerate(names):
+        chart.line(k, time, values[:, k], name)
+    return chart

@@ -21,23 +21,7 @@ from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.report.content import (
-    Figure,
-    Item,
-    Report,
-    Table,
-    axis,
-    band,
-    dots,
-    friction_label,
-    integer,
-    line,
-    number,
-    rule,
-    spread,
-    unit,
-    units_of,
-)
+from robotid_ros.report.content import Figure, Item, Report, Table, axis, spread
 from robotid_ros.report.parameters import interval_chart, parameter_items
 from robotid_ros.report.subject import Run, Subject, consistent_error, friction_used, predicted_run, velocity_steps
 from robotid_ros.report.verdict import (
@@ -50,6 +34,7 @@ from robotid_ros.report.verdict import (
     uses_of,
     verdict,
 )
+from robotid_ros.report.wording import friction_label, integer, number, unit, units_of
 from robotid_ros.signals.filtering import hann, power_spectrum
 
 _MOST = 24  # entries of a list
@@ -164,14 +149,10 @@ def _search_figure(cost: Array) -> Figure:
         'relative to the squared torque. A curve that still rises at its end asks for more cycles.',
         wide=True,
     )
-    figure.draw(
-        'Bee colony',
-        'cycle',
-        'fitness 1 / (1 + F)',
-        line('predicted', cycle, fitness, 'best source'),
-        note=f'{number(fitness[-1])} after {len(cost) - 1} cycles',
-        alt=f'The fitness rises from {number(fitness[0])} to {number(fitness[-1])} in {len(cost) - 1} cycles.',
-    )
+    note = f'{number(fitness[-1])} after {len(cost) - 1} cycles'
+    alt = f'The fitness rises from {number(fitness[0])} to {number(fitness[-1])} in {len(cost) - 1} cycles.'
+    chart = figure.chart('Bee colony', 'cycle', 'fitness 1 / (1 + F)', note=note, alt=alt)
+    chart.line('predicted', cycle, fitness, 'best source')
     return figure
 
 
@@ -197,14 +178,10 @@ def torque_figure(run: Run) -> Figure:
     for j, joint, (torque, _, _) in run.joints:
         measured, model, before = dataset.tau[rows, j], run.predicted[rows, j], run.described[rows, j]
         errors = [float(np.sqrt(np.mean((measured - other) ** 2))) for other in (before, model)]
-        figure.draw(
+        chart = figure.chart(
             joint,
             axis('time [s]', anchor='y2'),
             axis(f'torque [{torque}]', domain=[0.4, 1.0], limits=_in_sight(measured, model, before)),
-            line('measured', time, measured, 'measured'),
-            line('prior', time, before, 'robot description'),
-            line('predicted', time, model, 'identified'),
-            line('residual', time, measured - model, 'difference', yaxis='y2'),
             note=f'rmse {number(errors[0])} → {number(errors[1])} {torque}',
             alt=f'{title}, {joint}: measured torque from {number(measured.min())} to {number(measured.max())} '
             f'{torque} over {number(time[-1])} s. The root mean square difference falls from {number(errors[0])} '
@@ -213,6 +190,10 @@ def torque_figure(run: Run) -> Figure:
             yaxis2=axis(f'difference [{torque}]', domain=[0.0, 0.32], nticks=4),
             meta='linked',
         )
+        chart.line('measured', time, measured, 'measured')
+        chart.line('prior', time, before, 'robot description')
+        chart.line('predicted', time, model, 'identified')
+        chart.line('residual', time, measured - model, 'difference', yaxis='y2')
     return figure
 
 
@@ -234,16 +215,12 @@ def residual_velocity_figure(run: Run) -> Figure:
     for j, joint, (torque, speed, _) in run.joints:
         residual, velocity = run.residual[:, j], run.dataset.dq[:, j]
         centre, mean, deviation = _binned(velocity, residual)
-        figure.draw(
-            joint,
-            f'velocity [{speed}]',
-            f'difference [{torque}]',
-            dots('measured', velocity, residual, 'samples'),
-            band('residual', centre, mean - deviation, mean + deviation, '± 1 deviation'),
-            line('residual', centre, mean, 'mean at this velocity'),
-            note=f'largest mean {number(float(np.abs(mean).max(initial=0.0)), 2)} {torque}',
-            shapes=[rule('y', 0.0)],
-        )
+        note = f'largest mean {number(float(np.abs(mean).max(initial=0.0)), 2)} {torque}'
+        chart = figure.chart(joint, f'velocity [{speed}]', f'difference [{torque}]', note=note)
+        chart.dots('measured', velocity, residual, 'samples')
+        chart.band('residual', centre, mean - deviation, mean + deviation, '± 1 deviation')
+        chart.line('residual', centre, mean, 'mean at this velocity')
+        chart.rule('y', 0.0)
     return figure
 
 
@@ -266,13 +243,13 @@ def residual_spectrum_figure(run: Run) -> Figure:
     rows = dataset.trajectory == int(np.bincount(dataset.trajectory).argmax())
     count = int(rows.sum())
     window = hann(min(count, max(64, count // 4)))
-    rules = [rule('x', dataset.cutoff)] if dataset.cutoff < 0.5 * dataset.rate else []
+    filtered = dataset.cutoff < 0.5 * dataset.rate
     figure = Figure(
         'residual_spectrum',
         f'{run.title}: difference by frequency',
         'Where the difference lies far below the torque, the model explains that frequency. Where they meet, '
         'only noise and vibration are left; a single high peak is a resonance or a gear.'
-        + (f' Dotted line: the fit used frequencies up to {number(dataset.cutoff)} Hz.' if rules else ''),
+        + (f' Dotted line: the fit used frequencies up to {number(dataset.cutoff)} Hz.' if filtered else ''),
     )
     for j, joint, (torque, _, _) in run.joints:
         frequency, power = power_spectrum(dataset.tau[rows, j], dataset.rate, window)
@@ -284,15 +261,13 @@ def residual_spectrum_figure(run: Run) -> Figure:
         # Both spectra are shown, but not the depths beyond a filter's cutoff.
         top = float(np.sqrt(max(power.max(), left.max())))
         shown = max(0.2 * float(np.sqrt(left.min())), 1e-6 * top, 1e-30), 2.0 * max(top, 1e-29)
-        figure.draw(
-            joint,
-            axis('frequency [Hz]', log=True),
-            axis(f'amplitude [{torque}/√Hz]', log=True, limits=shown),
-            line('measured', frequency, np.sqrt(power), 'measured torque'),
-            line('residual', frequency, np.sqrt(left), 'difference'),
-            note=f'explained up to {number(frequency[known - 1], 2)} Hz' if known else 'nothing explained',
-            shapes=rules,
-        )
+        note = f'explained up to {number(frequency[known - 1], 2)} Hz' if known else 'nothing explained'
+        amplitude = axis(f'amplitude [{torque}/√Hz]', log=True, limits=shown)
+        chart = figure.chart(joint, axis('frequency [Hz]', log=True), amplitude, note=note)
+        chart.line('measured', frequency, np.sqrt(power), 'measured torque')
+        chart.line('residual', frequency, np.sqrt(left), 'difference')
+        if filtered:
+            chart.rule('x', dataset.cutoff)
     return figure
 
 
@@ -307,19 +282,22 @@ def coverage_figure(run: Run, limits: JointLimits) -> Figure:
     for j, joint, (_, speed, length) in run.joints:
         q, dq = run.dataset.q[:, j], run.dataset.dq[:, j]
         reach, fast = 0.3 * float(np.ptp(q)), float(np.abs(dq).max())
-        ends = [float(end) for end in (limits.lower[j], limits.upper[j]) if q.min() - reach < end < q.max() + reach]
-        speeds = (-1.0, 1.0) if limits.velocity[j] < 1.3 * fast else ()
-        figure.draw(
+        chart = figure.chart(
             joint,
             f'position [{length}]',
             f'velocity [{speed}]',
-            dots('predicted', q, dq, 'visited', showlegend=False),
             note=f'range {number(np.ptp(q))} {length}, speed to {number(fast)} {speed}',
             alt=f'{joint}: positions from {number(q.min())} to {number(q.max())} {length} at speeds '
             f'up to {number(fast)} {speed}.',
             height=250,
-            shapes=[rule('x', end) for end in ends] + [rule('y', s * float(limits.velocity[j])) for s in speeds],
         )
+        chart.dots('predicted', q, dq, 'visited', showlegend=False)
+        for end in (float(limits.lower[j]), float(limits.upper[j])):
+            if q.min() - reach < end < q.max() + reach:
+                chart.rule('x', end)
+        for speed_limit in (-float(limits.velocity[j]), float(limits.velocity[j])):
+            if abs(speed_limit) < 1.3 * fast:
+                chart.rule('y', speed_limit)
     return figure
 
 
@@ -381,26 +359,25 @@ def _curve_figure(subject: Subject) -> Figure:
     )
     for j, joint, (torque, speed, _) in run.joints:
         v, curve = velocity[:, j], fitted[:, j]
-        traces = [dots('measured', dataset.dq[:, j], points[:, j], 'measured, rigid body subtracted')]
-        if described.any():
-            traces.append(line('prior', v, described[:, j], 'robot description'))
-        if truth is not None:
-            traces.append(line('truth', v, truth[:, j], 'true'))
-        traces.append(line('predicted', v, curve, f'fitted: {friction_label(subject.result.friction_name)}'))
         low, high = np.quantile(points[:, j], [0.002, 0.998])  # a few wild samples do not set the scale
         low, high = min(float(low), float(curve.min())), max(float(high), float(curve.max()))
         margin = 0.06 * (high - low) + 1e-9
         fast = float(np.abs(v).max())
-        figure.draw(
+        chart = figure.chart(
             joint,
             f'velocity [{speed}]',
             axis(f'friction [{torque}]', limits=(low - margin, high + margin)),
-            *traces,
             note=f'{number(curve[-1])} {torque} at {number(fast, 2)} {speed}',
             alt=f'{joint}: friction torque against velocity; the fitted curve runs from {number(curve[0])} '
             f'to {number(curve[-1])} {torque} between {number(-fast, 2)} and {number(fast, 2)} {speed}.',
-            shapes=[rule('y', 0.0)],
         )
+        chart.dots('measured', dataset.dq[:, j], points[:, j], 'measured, rigid body subtracted')
+        if described.any():
+            chart.line('prior', v, described[:, j], 'robot description')
+        if truth is not None:
+            chart.line('truth', v, truth[:, j], 'true')
+        chart.line('predicted', v, curve, f'fitted: {friction_label(subject.result.friction_name)}')
+        chart.rule('y', 0.0)
     return figure
 
 
@@ -433,16 +410,16 @@ def _gain_figure(subject: Subject) -> Figure:
         fitted = np.linalg.lstsq(linear(speed[moving]), before[moving], rcond=None)[0]
         errors = (after - linear(run.dataset.dq[:, j]) @ fitted)[rows], run.residual[rows, j]
         rms = [number(float(np.sqrt(np.mean(error**2)))) for error in errors]
-        figure.draw(
+        chart = figure.chart(
             joint,
             'time [s]',
             f'torque error [{torque}]',
-            line('prior', time, errors[0], 'linear friction'),
-            line('predicted', time, errors[1], name),
             note=f'rmse {rms[0]} → {rms[1]} {torque}',
             alt=f'{joint}: torque error over {number(time[-1])} s, rms {rms[0]} {torque} with linear '
             f'friction and {rms[1]} {torque} with {name}.',
         )
+        chart.line('prior', time, errors[0], 'linear friction')
+        chart.line('predicted', time, errors[1], name)
     return figure
 
 
@@ -477,17 +454,15 @@ def ripple_figure(
         inside = np.flatnonzero((dataset.q[:, j] >= position[0, j]) & (dataset.q[:, j] <= position[-1, j]))
         inside = inside[spread(len(inside))]
         q, joint, rate = dataset.q[inside, j], dataset.joint_names[j], number(frequency[j])
-        figure.draw(
-            joint,
-            f'position [{length}]',
-            f'ripple [{torque}]',
-            dots('measured', q, points[inside, j], 'measured, the rest subtracted'),
-            line('prior', position[:, j], curve[:, j], 'fitted, at creeping speed'),
-            dots('predicted', q, along[inside, j], 'fitted, along the motion'),
-            note=f'{rate} per {length}',
-            alt=f'{joint}: torque ripple against position, {rate} per {length} with an amplitude of '
-            f'{number(np.abs(curve[:, j]).max())} {torque} at creeping speed.',
+        alt = (
+            f'{joint}: torque ripple against position, {rate} per {length} with an amplitude of '
+            f'{number(np.abs(curve[:, j]).max())} {torque} at creeping speed.'
         )
+        note = f'{rate} per {length}'
+        chart = figure.chart(joint, f'position [{length}]', f'ripple [{torque}]', note=note, alt=alt)
+        chart.dots('measured', q, points[inside, j], 'measured, the rest subtracted')
+        chart.line('prior', position[:, j], curve[:, j], 'fitted, at creeping speed')
+        chart.dots('predicted', q, along[inside, j], 'fitted, along the motion')
     return figure
 
 

@@ -16,22 +16,9 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.model.inertia import joint_unit, split_inertial_parameters
-from robotid_ros.report.content import (
-    Chart,
-    Figure,
-    Item,
-    Level,
-    Table,
-    Trace,
-    axis,
-    intervals,
-    number,
-    percent,
-    rule,
-    spread,
-    unit,
-)
+from robotid_ros.report.content import Chart, Figure, Item, Level, Table, Trace, axis, spread
 from robotid_ros.report.subject import Subject, friction_used, parameters_of
+from robotid_ros.report.wording import number, percent, unit
 
 NORMAL_95 = 1.96
 _GOOD_SHARE, _FAIR_SHARE = 10.0, 50.0  # one deviation in percent of the value: known well, and hardly
@@ -164,27 +151,25 @@ def _link_figure(subject: Subject) -> Figure:
     )
     for link, members in by_link(names, result.link_names).items():
         text, levels = [full[k] for k in members], [_share_level(share[k]) for k in members]
-        traces = [
-            _bars(_stretched(deviations[members]), text, '#0072b2', 'x'),
-            _bars(share[members], text, [_LEVEL_COLOURS[level] for level in levels], 'x2'),
-        ]
-        if truth is not None:
-            traces.append(intervals('truth', _stretched((truth - prior) / std)[members], 'true', text))
         open_ = sum(level == 'bad' for level in levels)
         largest = number(float(np.abs(deviations[members]).max()), 2)
-        figure.draw(
+        chart = figure.chart(
             link,
             change,
             axis(rows=[short_name(names[k]) for k in members], showgrid=False),
-            *traces,
             note=f'{len(members) - open_} of {len(members)} determined',
             alt=f'{link}: {len(members)} base parameters; the data moved them by up to {largest} '
             f'deviations from the robot description; {open_} are not determined. The table gives the numbers.',
             height=90 + 22 * max(len(members), 3),
             xaxis2=part,
-            shapes=[rule('x', float(_stretched(np.array(sign * NORMAL_95)))) for sign in (-1.0, 1.0)],
             bargap=0.35,
         )
+        chart.traces.append(_bars(_stretched(deviations[members]), text, '#0072b2', 'x'))
+        chart.traces.append(_bars(share[members], text, [_LEVEL_COLOURS[level] for level in levels], 'x2'))
+        if truth is not None:
+            chart.intervals('truth', _stretched((truth - prior) / std)[members], 'true', text)
+        for end in _stretched(np.array([-NORMAL_95, NORMAL_95])).tolist():
+            chart.rule('x', end)
     return figure
 
 
@@ -205,17 +190,18 @@ def interval_chart(title: str, rows: Sequence[str], of: str, values: Array, std:
     """Return one chart of values with 95 % intervals, a row for each, arrays of shape (p,), in a unit as printed."""
     half = np.where(np.isfinite(std), NORMAL_95 * std, np.nan)
     clear = int(np.sum(np.abs(values) > half))
-    return Chart(
+    chart = Chart(
         title,
         of,
         axis(rows=rows, showgrid=False),
-        intervals('predicted', values, 'found, 95 %', rows, half),
         note=f'{clear} of {len(rows)} differ from 0',
         alt=f'{title}: {rows[0]} to {rows[-1]}, from {number(values.min())} to '
         f'{number(values.max())} {of}; {clear} of {len(rows)} clearly differ from zero.',
         height=75 + 24 * max(len(rows), 3),
-        shapes=[rule('x', 0.0)],
     )
+    chart.intervals('predicted', values, 'found, 95 %', rows, half)
+    chart.rule('x', 0.0)
+    return chart
 
 
 def _parameter_correlation(subject: Subject) -> tuple[list[str], Array]:
@@ -278,14 +264,12 @@ def _correlation_figure(names: Sequence[str], correlation: Array) -> Figure:
         'large although their common effect is known. Another motion separates them.',
         wide=True,
     )
-    figure.draw(
-        f'{count} parameters',
+    note, across = (
+        f'{strong} {"pair" if strong == 1 else "pairs"} above {_STRONG_CORRELATION:g}',
         axis(tickangle=-90, **rows),
-        axis(autorange='reversed', **rows),
-        heat,
-        note=f'{strong} {"pair" if strong == 1 else "pairs"} above {_STRONG_CORRELATION:g}',
-        height=130 + 13 * count,
     )
+    down = axis(autorange='reversed', **rows)
+    figure.chart(f'{count} parameters', across, down, note=note, height=130 + 13 * count).traces.append(heat)
     return figure
 
 

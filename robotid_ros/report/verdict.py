@@ -28,16 +28,10 @@ from robotid_ros.report.content import (
     axis,
     condition_fact,
     condition_level,
-    friction_label,
-    integer,
-    intervals,
-    number,
-    percent,
-    rule,
-    sentence,
     usable,
 )
 from robotid_ros.report.subject import Subject
+from robotid_ros.report.wording import friction_label, integer, number, percent, sentence
 
 _GOOD_MATCH, _FAIR_MATCH = 85.0, 65.0  # %
 _WORSE_THAN_TRAINING = 1.5
@@ -284,18 +278,18 @@ def replay_items(found: Replayed) -> Iterator[Item]:
         f'Left of the dotted line, at {READY:g} %, a joint is ready for simulation.',
         wide=True,
     )
-    figure.draw(
+    chart = figure.chart(
         'Error of the motion',
         axis('error [%]', log=True, limits=(0.5 * max(low, 1e-3), 2.0 * max(high, READY))),
         axis(rows=rows),
-        intervals('prior', before, 'before: as described', rows, shift=0.12),
-        intervals('predicted', after, 'after: as identified', rows, shift=-0.12),
         note=f'windows of {found.window:g} s',
         alt='Motion error of each joint: '
         + '; '.join(f'{name} {number(before[j])} % before, {number(after[j])} % after' for j, name in enumerate(rows)),
         height=90 + 34 * len(rows),
-        shapes=[rule('x', READY)],
     )
+    chart.intervals('prior', before, 'before: as described', rows, shift=0.12)
+    chart.intervals('predicted', after, 'after: as identified', rows, shift=-0.12)
+    chart.rule('x', READY)
     yield figure
     yield from replay_tables(found)
 
