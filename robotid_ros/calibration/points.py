@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, frozen_array, require_names
+from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, frozen_array, require_names, rows_of
 from robotid_ros.errors import CalibrationError
 from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
@@ -108,10 +108,9 @@ class MeasuredPoints:
     def select(self, index: BoolArray | IntArray) -> 'MeasuredPoints':
         """Return some measurements, by a boolean mask or indices."""
         rows = np.arange(len(self))[index]
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
         return replace(
             self,
-            **{name: value[rows] for name, value in arrays.items() if value is not None},
+            **rows_of(self, _ARRAYS, rows),
             sets=tuple(self.sets[k] for k in rows),
             points=tuple(self.points[k] for k in rows),
         )

@@ -15,12 +15,12 @@ cancels in their difference. Only the joint that moves has a velocity other than
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, require_names
+from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, require_names, rows_of
 from robotid_ros.errors import DataError
 from robotid_ros.signals.repetition import scatter
 
@@ -110,8 +110,8 @@ class FrictionStrokes:
         rows = np.isin(self.joint, columns)
         if not rows.any():
             raise DataError(f'friction data: no stroke of {", ".join(joint_names)}')
-        arrays = {name: getattr(self, name)[rows][:, columns] for name in ('q', 'dq', 'tau')}
-        return FrictionStrokes(joint_names=joint_names, time=self.time[rows], provenance=self.provenance, **arrays)
+        arrays = rows_of(self, ('q', 'dq', 'tau'), (np.flatnonzero(rows)[:, None], columns))
+        return replace(self, joint_names=joint_names, time=self.time[rows], **arrays)
 
     @property
     def joint(self) -> IntArray:
