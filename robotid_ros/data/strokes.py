@@ -40,32 +40,15 @@ _SAME_PLACE = 0.02  # rad or m, of the joints that stand still
 class FrictionStrokes:
     """Torques of steady strokes, averaged place by place: N rows of n joints.
 
-    Attributes
-    ----------
-    joint_names : tuple of str
-    time : ndarray, shape (N,)
-        Middle of each place, from the first sample of the recording [s].
-    q : ndarray, shape (N, n)
-        [rad or m]
-    dq : ndarray, shape (N, n)
-        Of the stroke; zero but for the one joint that moves [rad/s or m/s].
-    tau : ndarray, shape (N, n)
-        [N m or N]
-    provenance : mapping
-        File, hash, counts; plain values.
-
-    Raises
-    ------
-    DataError
-        If shapes differ, a value is not finite, or not exactly one joint moves in a row.
+    Raises a DataError if shapes differ, a value is not finite, or not exactly one joint moves in a row.
     """
 
     joint_names: tuple[str, ...]
-    time: Array
-    q: Array
-    dq: Array
-    tau: Array
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    time: Array  # shape (N,): middle of each place, from the first sample of the recording [s]
+    q: Array  # shape (N, n) [rad or m]
+    dq: Array  # shape (N, n): of the stroke; zero but for the one joint that moves [rad/s or m/s]
+    tau: Array  # shape (N, n) [N m or N]
+    provenance: Mapping[str, Any] = field(default_factory=dict)  # file, hash, counts; plain values
 
     def __post_init__(self) -> None:
         shape = (len(self.time), len(self.joint_names))
