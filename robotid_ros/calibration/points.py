@@ -17,11 +17,10 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, frozen_array, require_names, rows_of
 from robotid_ros.errors import CalibrationError
+from robotid_ros.model.dh_table import ANGLE_UNITS, LENGTH_UNITS
 from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
 
-LENGTH_UNITS = {'m': 1.0, 'mm': 1e-3}
-ANGLE_UNITS = {'rad': 1.0, 'deg': np.pi / 180.0}
 _JOINT = 'position/'
 _OPTIONAL = {
     'orientation': ('qw', 'qx', 'qy', 'qz'),
