@@ -122,7 +122,7 @@ def whole(browser: Any, folder: Path) -> None:
     from robotid_ros.identification import IdentificationResult, TorquePredictor
     from robotid_ros.model import RobotConfig, RobotModel
     from robotid_ros.model.packaged import arm_file
-    from robotid_ros.report.content import Chart, curve, line
+    from robotid_ros.report.content import Chart
     from robotid_ros.report.page import html_page, panel
     from robotid_ros.report.subject import predicted_run
 
@@ -144,10 +144,6 @@ def whole(browser: Any, folder: Path) -> None:
             '2. An exciting motion, within all limits',
             'time [s]',
             'position [rad]',
-            *(
-                curve(k, time, q, name)
-                for k, (q, name) in enumerate(zip(design.trajectory.position(time).T, model.joint_names, strict=True))
-            ),
             alt='Six joint positions over one period.',
             height=330,
         ),
@@ -155,15 +151,6 @@ def whole(browser: Any, folder: Path) -> None:
             '3. Its torque, before and after',
             'time [s]',
             'torque of the shoulder [N·m]',
-            line(
-                'measured',
-                run.dataset.time,
-                run.dataset.tau[:, j],
-                'measured',
-                line={'color': '#848e9a', 'width': 4},
-            ),
-            line('prior', run.dataset.time, run.described[:, j], 'robot description'),
-            line('predicted', run.dataset.time, run.predicted[:, j], 'identified'),
             note=f'error {error["before"]:.1f} → {error["after"]:.2f} N·m',
             alt='Torque of the second joint.',
             height=330,
@@ -172,6 +159,12 @@ def whole(browser: Any, folder: Path) -> None:
             margin={'l': 56, 'r': 12, 't': 30, 'b': 42},
         ),
     }
+    for k, (q, name) in enumerate(zip(design.trajectory.position(time).T, model.joint_names, strict=True)):
+        charts['motion'].line(k, time, q, name)
+    grey, when = {'color': '#848e9a', 'width': 4}, run.dataset.time
+    charts['torque'].line('measured', when, run.dataset.tau[:, j], 'measured', line=grey)
+    charts['torque'].line('prior', when, run.described[:, j], 'robot description')
+    charts['torque'].line('predicted', when, run.predicted[:, j], 'identified')
     browser.open(folder / 'training.html', 900)
     browser.evaluate('robotid.ready.then(() => robotid.shown).then(() => 1)')
     scene = browser.evaluate(

@@ -9,7 +9,7 @@
 
 """Checks of input arrays: they are copied once, checked, and made read-only."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -124,6 +124,17 @@ def require_names(
             have = ', '.join(available) or 'none'
             raise error(f"{what} '{name}' is not in {where}; it has: {have}", name=name, expected=tuple(available))
     return [index[name] for name in wanted]
+
+
+def rows_of(instance: object, names: Iterable[str], rows: Any) -> dict[str, Any]:
+    """Return fields of a dataclass at some rows, by an index, a mask or a slice; those that are None are left out."""
+    return {name: value[rows] for name in names if (value := getattr(instance, name)) is not None}
+
+
+def numerical_slope(function: Callable[[Array], Array], at: Array, steps: Array) -> Array:
+    """Return the derivative of a function at a place, shape (m, p), by central differences of steps, shape (p,)."""
+    sides = ((function(at + step) - function(at - step)) / (2.0 * step.sum()) for step in np.diag(steps))
+    return np.stack(list(sides), axis=1)
 
 
 def given_away(array: Array) -> Array:

@@ -84,12 +84,13 @@ def require_text(path: str) -> None:
         raise DataError(f'{path!a}: expected a name in UTF-8, got other bytes; give it another name') from cause
 
 
-def require_folder(path: str | Path) -> None:
-    """Raise a DataError if a file cannot be written under this name; called before long computations."""
-    _require_plain(Path(path).expanduser())
-    folder = Path(path).expanduser().resolve().parent
-    if not folder.is_dir():
-        raise DataError(f"cannot write {path}: the folder '{folder}' does not exist", file=str(path))
+def require_folder(*paths: str | Path | None) -> None:
+    """Raise a DataError if a file cannot be written under a name that is given; called before long computations."""
+    for path in (each for each in paths if each):
+        _require_plain(Path(path).expanduser())
+        folder = Path(path).expanduser().resolve().parent
+        if not folder.is_dir():
+            raise DataError(f"cannot write {path}: the folder '{folder}' does not exist", file=str(path))
 
 
 def output_folder(path: str | Path) -> Path:

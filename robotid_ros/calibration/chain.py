@@ -36,7 +36,7 @@ from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.model.transforms import rotation_x, rotation_y, rotation_z, translation
+from robotid_ros.model.transforms import cross_matrix, rotation_x, rotation_y, rotation_z, translation
 
 PARALLEL = np.deg2rad(5.0)
 """Adjacent axes closer than this to parallel get Hayati's beta: their common normal is ill-defined."""
@@ -164,7 +164,7 @@ def _times(batch: Array, matrix: Array) -> Array:
 
 def _turned(rotation: Array, axis: Array, angle: Array) -> Array:
     """Return rotation @ R(axis, angle) by Rodrigues' formula, shape (N, 3, 3)."""
-    skew = np.array([[0.0, -axis[2], axis[1]], [axis[2], 0.0, -axis[0]], [-axis[1], axis[0], 0.0]])
+    skew = cross_matrix(axis)
     first = _times(rotation, skew)
     sine, versine = np.sin(angle)[:, None, None], 2.0 * np.square(np.sin(0.5 * angle))[:, None, None]
     return np.asarray(rotation + sine * first + versine * _times(first, skew))

@@ -15,13 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, frozen_array, require_names
+from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, frozen_array, require_names, rows_of
 from robotid_ros.errors import CalibrationError
+from robotid_ros.model.dh_table import ANGLE_UNITS, LENGTH_UNITS
 from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
 
-LENGTH_UNITS = {'m': 1.0, 'mm': 1e-3}
-ANGLE_UNITS = {'rad': 1.0, 'deg': np.pi / 180.0}
 _JOINT = 'position/'
 _OPTIONAL = {
     'orientation': ('qw', 'qx', 'qy', 'qz'),
@@ -108,10 +107,9 @@ class MeasuredPoints:
     def select(self, index: BoolArray | IntArray) -> 'MeasuredPoints':
         """Return some measurements, by a boolean mask or indices."""
         rows = np.arange(len(self))[index]
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
         return replace(
             self,
-            **{name: value[rows] for name, value in arrays.items() if value is not None},
+            **rows_of(self, _ARRAYS, rows),
             sets=tuple(self.sets[k] for k in rows),
             points=tuple(self.points[k] for k in rows),
         )

@@ -24,11 +24,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
-from robotid_ros.arrays import Array, BoolArray, IntArray
+from robotid_ros.arrays import Array, BoolArray, IntArray, rows_of
 from robotid_ros.calibration.chain import MOTIONS, JointTerms, KinematicChain
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.transforms import rotation_of_quaternion, rotation_of_vector, vector_of_rotation
+
+_ROWS = ('q', 'basis', 'position', 'rotation', 'oriented', 'set_index', 'point_index', 'scale')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,17 +149,7 @@ class Problem:
 
     def subset(self, rows: BoolArray | IntArray) -> 'Problem':
         """Return the problem of some measurements, with the same parameters."""
-        return replace(
-            self,
-            q=self.q[rows],
-            basis=self.basis[rows],
-            position=self.position[rows],
-            rotation=None if self.rotation is None else self.rotation[rows],
-            oriented=self.oriented[rows],
-            set_index=self.set_index[rows],
-            point_index=self.point_index[rows],
-            scale=self.scale[rows],
-        )
+        return replace(self, **rows_of(self, _ROWS, rows))
 
     def with_terms(self, terms: JointTerms) -> 'Problem':
         """Return the problem with other joint terms."""

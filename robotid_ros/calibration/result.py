@@ -25,7 +25,7 @@ from robotid_ros.calibration.problem import Identifiable, Problem
 from robotid_ros.calibration.solver import Fit
 from robotid_ros.calibration.validation import Accuracy, CrossValidation, Unseen, accuracy
 from robotid_ros.errors import CalibrationError
-from robotid_ros.files import file_hash, write_text
+from robotid_ros.files import file_hash, write_files
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import quaternion_of_rotation, vector_of_rotation
@@ -305,8 +305,7 @@ def write_result(
         texts['calibrated.yaml'] = result.calibrated_table().to_yaml()
     elif result.robot.source is not None:
         texts['calibrated.urdf'] = calibrated_urdf(result)
-    for name, text in texts.items():
-        write_text(folder / name, text)
+    written = write_files(folder, texts)
     parts = {'before': result.nominal.residual, 'after': result.fit.residual}
     if result.cross_validation is not None:
         parts['cross_validated'] = result.cross_validation.residual
@@ -319,7 +318,7 @@ def write_result(
     for part, residual in parts.items():
         columns |= {f'{part}/{axis}': values for axis, values in zip(MOTIONS, residual.T, strict=False)}
     write_table(folder / 'residuals.csv', columns)
-    return [*(folder / name for name in texts), folder / 'residuals.csv']
+    return [*written, folder / 'residuals.csv']
 
 
 def calibrated_urdf(result: CalibrationResult) -> str:

@@ -30,7 +30,7 @@ from robotid_ros.calibration import (
     select_poses,
     write_points,
 )
-from robotid_ros.calibration.points import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
+from robotid_ros.calibration.points import read_joints, write_joints
 from robotid_ros.calibration.result import write_result
 from robotid_ros.commands.options import add_settings, load_config, settings_from
 from robotid_ros.commands.terminal import progress_bar, report_table, save_yaml, say_written
@@ -39,12 +39,12 @@ from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.preparation import clear_poses
 from robotid_ros.files import output_folder, write_text
 from robotid_ros.model import RobotModel
-from robotid_ros.model.dh_table import DHTable, read_dh_file
+from robotid_ros.model.dh_table import ANGLE_UNITS, LENGTH_UNITS, DHTable, read_dh_file
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.model.robot_config import RobotConfig, configured_arm
 from robotid_ros.report import can_draw, write_report
 from robotid_ros.report.calibration import accuracy_table, calibration_report, workspace_report
-from robotid_ros.report.content import listed
+from robotid_ros.report.wording import listed
 from robotid_ros.simulation.measured_arm import example_arm, example_table
 
 _CANDIDATES = 2000

@@ -47,9 +47,7 @@ def run(options: argparse.Namespace) -> int:
     config = load_config(options)
     settings = ExcitationConfig(**{**(config.design if config else {}), **given_settings(options, ExcitationConfig)})
     model = load_robot(options, config)
-    for path in (options.out, options.csv):
-        if path:
-            require_folder(path)
+    require_folder(options.out, options.csv)
     if not 1.0 <= options.rate <= 1e5:
         raise DataError(f'--rate: expected 1 to 100000 Hz, got {options.rate:g}')
     with engine(options.dask), progress_bar('design') as progress:

@@ -109,9 +109,5 @@ def _task(entry: Entry, options: argparse.Namespace, config: IdentificationConfi
     except RobotIdError as cause:
         return Outcome(entry=entry, result=None, problem=str(cause))
     return Task(
-        entry=entry,
-        files=files,
-        model=source.model,
-        config=config,
-        command=shlex.join(['robotid', *options.words]),
+        entry=entry, files=files, model=source.model, config=config, command=shlex.join(['robotid', *options.words])
     )

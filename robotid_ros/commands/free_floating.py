@@ -107,9 +107,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _design(options: argparse.Namespace, mission: Mission) -> int:
-    for path in (options.out, options.report):
-        if path is not None:
-            require_folder(path)
+    require_folder(options.out, options.report)
     settings: dict[str, Any] = {
         'start': mission.start,
         'period': mission.period,
@@ -149,9 +147,7 @@ def _design(options: argparse.Namespace, mission: Mission) -> int:
 
 
 def _simulate(options: argparse.Namespace, mission: Mission) -> int:
-    for path in (options.out, options.report):
-        if path is not None:
-            require_folder(path)
+    require_folder(options.out, options.report)
     robot = mission.true_robot
     design = load_excitation(options.excitation)
     if design.joint_names != robot.arm.joint_names:

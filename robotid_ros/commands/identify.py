@@ -36,28 +36,27 @@ from robotid_ros.workflow import Files, identify_files, write_identification
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         'recordings',
         nargs='+',
         metavar='RECORDING',
         help='recordings, folders of them, or datasets made by "robotid process"',
     )
     add_robot_arguments(parser, required=False)
-    parser.add_argument('--out', default='identification', metavar='DIR', help='default: identification')
-    parser.add_argument(
-        '--friction-data', nargs='+', default=[], metavar='RECORDING', help='recordings of friction sweeps'
-    )
+    add('--out', default='identification', metavar='DIR', help='default: identification')
+    add('--friction-data', nargs='+', default=[], metavar='RECORDING', help='recordings of friction sweeps')
     held_out = parser.add_mutually_exclusive_group()
     held_out.add_argument('--validate', nargs='+', default=[], metavar='RECORDING', help='recordings to judge by')
     held_out.add_argument(
         '--train-fraction', type=float, metavar='X', help='train on this part of each recording, judge by the rest'
     )
-    parser.add_argument(
+    add(
         '--validate-excitation',
         metavar='YAML',
         help='the excitation of the recordings to judge by, if it is another; none: take any motion as it is',
     )
-    parser.add_argument('--parameters', action='store_true', help='print every parameter')
+    add('--parameters', action='store_true', help='print every parameter')
     add_processing_arguments(parser)
     add_settings(parser.add_argument_group('settings of the identification'), IdentificationConfig)
     add_settings(parser.add_argument_group('selection among many recordings'), SelectionConfig)

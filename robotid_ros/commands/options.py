@@ -22,7 +22,6 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import ProcessingSettings
-from robotid_ros.data.settings import DIFFERENTIATIONS
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import STANDARD_GRAVITY, RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
@@ -34,11 +33,13 @@ from robotid_ros.settings import Settings, settings_of
 
 Config = TypeVar('Config', bound=Settings)
 
+_PROCESSING = ('period', 'cutoff', 'differentiation')  # settings of the processing that are options of their own
 
-def add_settings(parser: argparse._ActionsContainer, kind: type[Settings]) -> None:
-    """Add an option for every setting of a configuration; a field's name with dashes is the option."""
+
+def add_settings(parser: argparse._ActionsContainer, kind: type[Settings], names: Collection[str] = ()) -> None:
+    """Add an option for every setting of a configuration, or for those named; the name with dashes is the option."""
     for item in settings_of(kind):
-        if item.form == 'mapping':
+        if item.form == 'mapping' or (names and item.name not in names):
             continue
         unit = f' [{item.unit}]' if item.unit else ''
         shown = '' if item.default in (None, '', ()) else f' (default: {_spelled(item.default)})'
@@ -95,21 +96,18 @@ def _spelled(value: object) -> str:
 
 def add_robot_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add ``--robot``, ``--tip``, ``--joints`` and ``--config``."""
+    add = parser.add_argument
     known = ', '.join(packaged_arms())
-    parser.add_argument(
+    add(
         '--robot',
         required=required,
         metavar='URDF',
         help=f'a URDF, a DH table (YAML), or the name of a packaged arm: {known}'
         + ('' if required else '; by default what the recording says'),
     )
-    parser.add_argument('--tip', metavar='LINK', help='end of the chain; by default of the longest, before a gripper')
-    parser.add_argument(
-        '--joints', nargs='+', metavar='JOINT', help='these joints only; the others must have stood still at zero'
-    )
-    parser.add_argument(
-        '--config', metavar='YAML', help='robot configuration, or name of a packaged arm: limits, effort, motor data'
-    )
+    add('--tip', metavar='LINK', help='end of the chain; by default of the longest, before a gripper')
+    add('--joints', nargs='+', metavar='JOINT', help='these joints only; the others must have stood still at zero')
+    add('--config', metavar='YAML', help='robot configuration, or name of a packaged arm: limits, effort, motor data')
 
 
 def load_config(options: argparse.Namespace) -> RobotConfig | None:
@@ -161,21 +159,14 @@ def load_robot(options: argparse.Namespace, config: RobotConfig | None, along: C
 
 def add_processing_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``--excitation``, ``--cutoff`` and the like."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         '--excitation',
         metavar='YAML',
         help='the excitation that was run, where it repeats with its period; none: take any motion as it is',
     )
-    parser.add_argument(
-        '--period', type=float, metavar='S', help='average over periods of this length, where it repeats [s]'
-    )
-    parser.add_argument(
-        '--cutoff', type=float, metavar='HZ', help='cut-off of the zero-phase low-pass (default: from the data)'
-    )
-    parser.add_argument(
-        '--differentiation', choices=DIFFERENTIATIONS, help='of recordings that are not periodic (default: central)'
-    )
-    parser.add_argument('--topic', metavar='NAME', help='which sensor_msgs/JointState topic of a bag')
+    add_settings(parser, ProcessingSettings, _PROCESSING)
+    add('--topic', metavar='NAME', help='which sensor_msgs/JointState topic of a bag')
 
 
 def processing_settings(
@@ -185,13 +176,11 @@ def processing_settings(
 
     A RobotIdError says where they contradict each other.
     """
-    if options.excitation and options.period:
+    values = {name: value for name, value in vars(options).items() if name in _PROCESSING}
+    if options.excitation and values.get('period'):
         said = 'averages nothing' if options.excitation == 'none' else 'has the period already'
         raise DataError(f'--excitation {options.excitation} {said}; leave --period out')
-    values: dict[str, Any] = {'joints': joints, 'period': options.period, 'cutoff': options.cutoff}
-    values |= motion_settings(options.excitation, joints)
-    if options.differentiation:
-        values['differentiation'] = options.differentiation
+    values |= {'joints': joints, **motion_settings(options.excitation, joints)}
     if config is None:
         return ProcessingSettings(**values)
     return ProcessingSettings.for_robot(config, **values)

@@ -30,15 +30,12 @@ from robotid_ros.workflow import load_datasets
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
+    add = parser.add_argument
     add_robot_arguments(parser, required=False)
-    parser.add_argument(
-        '--with', dest='loaded', nargs='+', required=True, metavar='RECORDING', help='runs with the payload'
-    )
-    parser.add_argument('--without', nargs='+', default=[], metavar='RECORDING', help='runs without it')
-    parser.add_argument(
-        '--result', metavar='YAML', help='the arm without payload, as "robotid identify" found it, to be used as it is'
-    )
-    parser.add_argument('--out', default='payload', metavar='DIR', help='default: payload')
+    add('--with', dest='loaded', nargs='+', required=True, metavar='RECORDING', help='runs with the payload')
+    add('--without', nargs='+', default=[], metavar='RECORDING', help='runs without it')
+    add('--result', metavar='YAML', help='the arm without payload, as "robotid identify" found it, to be used as it is')
+    add('--out', default='payload', metavar='DIR', help='default: payload')
     known = parser.add_argument_group('drive gains: the payload is known')
     known.add_argument('--mass', type=float, metavar='KG', help='its mass: find the drive gains instead')
     known.add_argument('--centre', type=float, nargs=3, metavar=('X', 'Y', 'Z'), help='its centre in the last link [m]')

@@ -37,20 +37,17 @@ from robotid_ros.workflow import REPLAY, load_datasets, render_again
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         'result',
         nargs='?',
         metavar='RESULT',
         help='result.yaml of "robotid identify", or its folder; none for an arm whose servos tell positions only',
     )
-    parser.add_argument(
-        '--with', dest='recording', required=True, metavar='RECORDING', help='a recording that was not identified from'
-    )
-    parser.add_argument(
-        '--command', metavar='CSV', help='commanded positions on the same clock: the arm follows them by its servos'
-    )
+    add('--with', dest='recording', required=True, metavar='RECORDING', help='a recording that was not identified from')
+    add('--command', metavar='CSV', help='commanded positions on the same clock: the arm follows them by its servos')
     # In shorter windows nothing is seen but the recorded state from which they start.
-    parser.add_argument(
+    add(
         '--window',
         type=number(float, 0.1, 1000.0),
         metavar='S',
@@ -58,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_robot_arguments(parser, required=False)
     add_processing_arguments(parser)
-    parser.add_argument('--out', metavar='DIR', help='write replay.yaml there (default: beside the result)')
+    add('--out', metavar='DIR', help='write replay.yaml there (default: beside the result)')
 
 
 def run(options: argparse.Namespace) -> int:

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument('folder', metavar='DIR', type=Path, help='what "robotid identify --out DIR" wrote')
     add_robot_arguments(parser, required=False)
-    parser.set_defaults(topic=None, excitation=None, period=None, cutoff=None, differentiation=None)
+    parser.set_defaults(topic=None, excitation=None)
 
 
 def run(options: argparse.Namespace) -> int:

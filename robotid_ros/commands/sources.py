@@ -84,10 +84,7 @@ def source_of(
     csv = bool(recordings) and all(path.suffix in ('.csv', '.txt') for path in contexts)
     currents = config is not None and 'current' in config.effort.values()
     meaning = f'{COLUMNS}{_NOT_OF_CSV * currents}' if csv else f'{_meaning(model.joint_names, config)}{whence}'
-    lines = [
-        f'arm        {model.name}, {model.n} joints to {model.link_names[-1]}: {where}',
-        f'effort     {meaning}',
-    ]
+    lines = [f'arm        {model.name}, {model.n} joints to {model.link_names[-1]}: {where}', f'effort     {meaning}']
     lines += [] if options.joints else _slow(model)
     return Source(model=model, config=config, settings=settings, contexts=contexts, lines=tuple(lines))
 

@@ -222,23 +222,13 @@ def _stretches(edges: IntArray, length: int, count: int) -> list[slice]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvenRecording:
-    """A recording that is not periodic, before any filter, so that a cutoff can be chosen.
+    """A recording that is not periodic, before any filter, so that a cutoff can be chosen."""
 
-    Attributes
-    ----------
-    runs : tuple of Recording
-        Stretches without gaps, evenly sampled; their efforts are torques [N m or N].
-    rate : float
-        Sampling rate of all of them [Hz].
-    differentiation : {'central', 'savitzky-golay'}
-    trimmed : float or None
-        Seconds cut off at both ends of each run; None takes one period of the cutoff, as far as the filter
-        carries the influence of an end.
-    """
-
-    runs: tuple[Recording, ...]
-    rate: float
-    differentiation: str = 'central'
+    runs: tuple[Recording, ...]  # stretches without gaps, evenly sampled; their efforts are torques [N m or N]
+    rate: float  # sampling rate of all of them [Hz]
+    differentiation: str = 'central'  # or 'savitzky-golay'
+    # Seconds cut off at both ends of each run; None takes one period of the cutoff, as far as the filter carries the
+    # influence of an end.
     trimmed: float | None = None
 
     @property

@@ -46,27 +46,13 @@ FAULTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageChunk:
-    """Serialised messages of one topic, in the order of their arrival.
+    """Serialised messages of one topic, in the order of their arrival."""
 
-    Attributes
-    ----------
-    payload : ndarray of uint8, shape (sum of lengths,)
-        The messages, concatenated.
-    lengths : ndarray of int64, shape (M,)
-        Bytes of each.
-    arrival : ndarray of int64, shape (M,)
-        Time at which each was sent, where the middleware gives it, or received [ns].
-    sequence : ndarray of int64, shape (M,)
-        The publisher's sequence numbers; -1 where unknown.
-    publisher : ndarray of int64, shape (M,)
-        Number of the publisher, in order of appearance.
-    """
-
-    payload: NDArray[np.uint8]
-    lengths: IntArray
-    arrival: IntArray
-    sequence: IntArray
-    publisher: IntArray
+    payload: NDArray[np.uint8]  # shape (sum of lengths,): the messages, concatenated
+    lengths: IntArray  # shape (M,), as the next: bytes of each
+    arrival: IntArray  # time at which each was sent, where the middleware gives it, or received [ns]
+    sequence: IntArray  # the publisher's sequence numbers; -1 where unknown
+    publisher: IntArray  # number of the publisher, in order of appearance
 
     @classmethod
     def of(

@@ -89,14 +89,7 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
         position, torque = (given_away(values[usable, part]) for part in (slice(len(joints)), slice(len(joints), None)))
         del values  # as large as both
         dataset = filtered_dataset(
-            joints,
-            given_away(recording.time[usable]),
-            position,
-            torque,
-            breaks,
-            step,
-            settings,
-            provenance,
+            joints, given_away(recording.time[usable]), position, torque, breaks, step, settings, provenance
         )
     return replace(dataset, context=recording.context, effort=tuple(provenance['effort']))
 

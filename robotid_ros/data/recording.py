@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, require_names
+from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, require_names, rows_of
 from robotid_ros.errors import DataError
 
 _SIGNALS = ('position', 'velocity', 'acceleration', 'effort', 'current')
@@ -86,14 +86,11 @@ class Recording:
         index = require_names(joints, self.joint_names, 'joint', 'the recording', DataError)
         if tuple(joints) == self.joint_names:
             return self
-        signals = {name: getattr(self, name) for name in _SIGNALS}
-        picked = {name: value[:, index] for name, value in signals.items() if value is not None}
-        return replace(self, joint_names=tuple(joints), **picked)
+        return replace(self, joint_names=tuple(joints), **rows_of(self, _SIGNALS, (slice(None), index)))
 
     def slice(self, start: int, stop: int) -> 'Recording':
         """Return samples ``start`` to ``stop - 1``."""
-        columns = {name: getattr(self, name) for name in ('time', 'arrival', *_SIGNALS)}
-        cut = {name: value[start:stop] for name, value in columns.items() if value is not None}
+        cut = rows_of(self, ('time', 'arrival', *_SIGNALS), slice(start, stop))
         span = [int(start), int(min(stop, len(self.time)))]
         return replace(self, **cut, provenance={**self.provenance, 'samples': span})
 
@@ -107,10 +104,10 @@ class Recording:
         order, first = np.unique(self.time, return_index=True)
         time = 1e-9 * (stamps - self.origin)
         inside = (time >= order[0]) & (time <= order[-1])
-        names = [name for name in ('position', 'velocity') if getattr(self, name) is not None]
         if not inside.any() or len(order) < 2:
             return np.zeros(len(stamps), dtype=bool), self.slice(0, 0)
-        there = {name: CubicSpline(order, getattr(self, name)[first])(time[inside]) for name in names}
+        motion = rows_of(self, ('position', 'velocity'), first)
+        there = {name: CubicSpline(order, values)(time[inside]) for name, values in motion.items()}
         others = dict.fromkeys(('acceleration', 'effort', 'current', 'arrival'))
         return inside, replace(self, time=time[inside], **there, **others)
 

@@ -15,12 +15,12 @@ cancels in their difference. Only the joint that moves has a velocity other than
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, require_names
+from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, require_names, rows_of
 from robotid_ros.errors import DataError
 from robotid_ros.signals.repetition import scatter
 
@@ -40,32 +40,15 @@ _SAME_PLACE = 0.02  # rad or m, of the joints that stand still
 class FrictionStrokes:
     """Torques of steady strokes, averaged place by place: N rows of n joints.
 
-    Attributes
-    ----------
-    joint_names : tuple of str
-    time : ndarray, shape (N,)
-        Middle of each place, from the first sample of the recording [s].
-    q : ndarray, shape (N, n)
-        [rad or m]
-    dq : ndarray, shape (N, n)
-        Of the stroke; zero but for the one joint that moves [rad/s or m/s].
-    tau : ndarray, shape (N, n)
-        [N m or N]
-    provenance : mapping
-        File, hash, counts; plain values.
-
-    Raises
-    ------
-    DataError
-        If shapes differ, a value is not finite, or not exactly one joint moves in a row.
+    Raises a DataError if shapes differ, a value is not finite, or not exactly one joint moves in a row.
     """
 
     joint_names: tuple[str, ...]
-    time: Array
-    q: Array
-    dq: Array
-    tau: Array
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    time: Array  # shape (N,): middle of each place, from the first sample of the recording [s]
+    q: Array  # shape (N, n) [rad or m]
+    dq: Array  # shape (N, n): of the stroke; zero but for the one joint that moves [rad/s or m/s]
+    tau: Array  # shape (N, n) [N m or N]
+    provenance: Mapping[str, Any] = field(default_factory=dict)  # file, hash, counts; plain values
 
     def __post_init__(self) -> None:
         shape = (len(self.time), len(self.joint_names))
@@ -110,8 +93,8 @@ class FrictionStrokes:
         rows = np.isin(self.joint, columns)
         if not rows.any():
             raise DataError(f'friction data: no stroke of {", ".join(joint_names)}')
-        arrays = {name: getattr(self, name)[rows][:, columns] for name in ('q', 'dq', 'tau')}
-        return FrictionStrokes(joint_names=joint_names, time=self.time[rows], provenance=self.provenance, **arrays)
+        arrays = rows_of(self, ('q', 'dq', 'tau'), (np.flatnonzero(rows)[:, None], columns))
+        return replace(self, joint_names=joint_names, time=self.time[rows], **arrays)
 
     @property
     def joint(self) -> IntArray:

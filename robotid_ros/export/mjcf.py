@@ -173,10 +173,7 @@ def _alignment(arm: RobotModel, links: Array, axes: Array, anchors: Array) -> Ar
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
     gaps = anchors - points @ rotation.T
     shift = np.linalg.lstsq(across.reshape(-1, 3), np.einsum('kij,kj->ki', across, gaps).ravel(), rcond=None)[0]
-    misses = [
-        np.abs(axes - directions @ rotation.T).max(),
-        np.abs(np.einsum('kij,kj->ki', across, gaps - shift)).max(),
-    ]
+    misses = [np.abs(axes - directions @ rotation.T).max(), np.abs(np.einsum('kij,kj->ki', across, gaps - shift)).max()]
     return rigid_transform(rotation, shift) if max(misses) < _SAME else None
 
 

@@ -286,11 +286,7 @@ def _by_servo(
 
 
 def _parts(
-    arm: RobotModel,
-    identified: tuple[Array, Array],
-    recorded: Dataset,
-    given: Array | None,
-    bandwidth: float | None,
+    arm: RobotModel, identified: tuple[Array, Array], recorded: Dataset, given: Array | None, bandwidth: float | None
 ) -> dict[str, Array]:
     """Return by how much another friction and other bodies than the simulator's would change the driving torque.
 

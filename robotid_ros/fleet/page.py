@@ -9,8 +9,6 @@
 
 """The table of a fleet, and its page: verdicts, what drifted, what stands out; arms with findings first."""
 
-import csv
-import io
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,31 +20,12 @@ import numpy as np
 from scipy.special import chdtri, stdtrit
 
 from robotid_ros.arrays import Array
-from robotid_ros.files import write_text
 from robotid_ros.fleet.outcome import Outcome
-from robotid_ros.report.content import (
-    Chart,
-    Figure,
-    Item,
-    Level,
-    Report,
-    Table,
-    Verdict,
-    axis,
-    curve,
-    dots,
-    integer,
-    line,
-    listed,
-    number,
-    percent,
-    quantities,
-    sections_of,
-    unit,
-    words,
-)
+from robotid_ros.report.content import Chart, Figure, Item, Level, Report, Table, Verdict, axis
 from robotid_ros.report.parameters import short_name
 from robotid_ros.report.subject import judged, parameters_of
+from robotid_ros.report.wording import integer, listed, number, percent, unit
+from robotid_ros.tables import write_table as write_columns
 
 FALSE_ALARM = 0.01  # chance that anything of an unchanged fleet is marked
 _ARMS = 5  # fewer have no scatter to stand out from
@@ -237,12 +216,8 @@ def write_table(outcomes: Sequence[Outcome], path: Path) -> None:
         If the file cannot be written.
     """
     rows = [_row(outcome) for outcome in outcomes]
-    heads = list(dict.fromkeys(head for row in rows for head in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, heads, lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(path, text.getvalue())
+    heads = dict.fromkeys(head for row in rows for head in row)
+    write_columns(path, {head: [str(row.get(head, '')) for row in rows] for head in heads})
 
 
 def date_of(time: float | None) -> str:
@@ -323,11 +298,11 @@ def fleet_report(outcomes: Sequence[Outcome], title: str = 'Fleet') -> Report:
             ('Drifted', integer(len(moved)), first(moved)),
             ('Apart from the others', integer(len(apart)), first(apart)),
         ),
-        sections=sections_of(
-            ('Arms', (_arm_table(rows),)),
-            ('Changes', _change_items(changes) if changes else ()),
-            ('Recordings', (*_error_figure(arms, rows), _recording_table(outcomes))),
-        ),
+        sections={
+            'Arms': (_arm_table(rows),),
+            'Changes': _change_items(changes) if changes else (),
+            'Recordings': (*_error_figure(arms, rows), _recording_table(outcomes)),
+        },
     )
 
 
@@ -406,16 +381,10 @@ def _verdict(rows: Sequence[_Row], failed: int, refused: int, changes: Sequence[
 
 def _arm_table(rows: Sequence[_Row]) -> Table:
     return Table(
-        caption='Arm by arm',
-        columns=(
-            *words('Arm'),
-            *quantities('Usable'),
-            *words('Last'),
-            *quantities('Torque error, last usable'),
-            *words('Finding'),
-        ),
-        rows=tuple(row for _, _, row in rows),
-        levels=tuple(level for _, level, _ in rows),
+        'Arm by arm',
+        ('Arm', '#Usable', 'Last', '#Torque error, last usable', 'Finding'),
+        (row for _, _, row in rows),
+        (level for _, level, _ in rows),
         reading='Red: the last recording failed, or its result is not usable, or the torque of a recording is not what '
         'the arm did before, with the cause. Amber: a parameter has drifted or stands '
         'out, or an earlier recording is not usable.',
@@ -426,43 +395,37 @@ def _change_items(changes: Sequence[Change]) -> Iterator[Item]:
     def limit(value: float) -> str:
         return number(value, 2) if np.isfinite(value) else '–'
 
-    shown = changes[:_ROWS]
-    yield Table(
-        caption='Friction, masses and inertias: what changed most',
-        columns=(
-            *words('Arm', 'Parameter'),
-            *quantities('First', 'Last'),
-            *words('Unit'),
-            *quantities('Drift [σ]', 'limit [σ]', 'From the median [σ]', 'limit [σ]'),
-        ),
-        rows=tuple(
-            (
-                change.series.arm,
-                change.series.parameter,
-                number(change.first, 4),
-                number(change.last, 4) + (f' ± {number(change.std, 2)}' if len(change.series.values) > 1 else ''),
-                unit(change.series.unit),
-                number(change.drift, 2),
-                limit(change.drift_limit),
-                number(change.apart, 2),
-                limit(change.apart_limit),
-            )
-            for change in shown
-        ),
-        levels=tuple('caution' if change.moved or change.outlying else 'good' for change in shown),
+    heads = ('Arm', 'Parameter', '#First', '#Last', 'Unit', '#Drift [σ]', '#limit [σ]', '#From the median [σ]')
+    table = Table(
+        'Friction, masses and inertias: what changed most',
+        (*heads, '#limit [σ]'),
         reading='First and last are values of the straight line through all recordings of the arm. Behind ± is the '
         'standard deviation of their difference, from the scatter of the recordings. Masses act on the torque only in '
         'combinations, the base parameters.',
     )
+    for change in changes[:_ROWS]:
+        table.add(
+            change.series.arm,
+            change.series.parameter,
+            number(change.first, 4),
+            number(change.last, 4) + (f' ± {number(change.std, 2)}' if len(change.series.values) > 1 else ''),
+            unit(change.series.unit),
+            number(change.drift, 2),
+            limit(change.drift_limit),
+            number(change.apart, 2),
+            limit(change.apart_limit),
+            level='caution' if change.moved or change.outlying else 'good',
+        )
+    yield table
     for kind, title in (('friction', 'Friction over time'), ('inertia', 'Masses and inertias over time')):
         chosen = [change for change in changes if change.series.kind == kind and len(change.series.values) > 1]
         if chosen:
             yield Figure(
-                name=f'fleet_{kind}',
-                caption=title,
-                reading='The parameters that changed most, each with the deviations of its values and the line '
+                f'fleet_{kind}',
+                title,
+                'The parameters that changed most, each with the deviations of its values and the line '
                 'through them. Grey: the other arms.',
-                charts=tuple(_chart(change, changes) for change in chosen[:_CHARTS]),
+                (_chart(change, changes) for change in chosen[:_CHARTS]),
             )
 
 
@@ -477,56 +440,53 @@ def _chart(change: Change, changes: Sequence[Change]) -> Chart:
     begin = min(float(each.time[0]) for each in (own, *others)) if own.dated else 0.0
     pale = {'width': 1, 'color': '#c3c9d1'}
     time, ends = own.time - begin, np.array([change.first, change.last])
-    points = dots('predicted', time, own.values, own.arm, 7.0, text=list(own.names), showlegend=False)
-    points['error_y'] = {'type': 'data', 'array': change.scale * own.std, 'thickness': 1.3, 'width': 3}
-    return Chart(
+    chart = Chart(
         f'{own.arm}: {_name(change)}',
         f'days since {date_of(begin * _DAY)[:10]}' if own.dated else 'recording',
         f'[{unit(own.unit)}]',
-        *(line('measured', each.time - begin, each.values, each.arm, showlegend=False, line=pale) for each in others),
-        points,
-        line('predicted', time[[0, -1]], ends, 'line', showlegend=False),
         note=f'{number(change.drift, 2)} σ',
         alt=f'{own.parameter} of {own.arm} over {len(own.values)} recordings goes from {number(change.first, 4)} to '
         f'{number(change.last, 4)} {unit(own.unit)}.',
     )
+    for each in others:
+        chart.line('measured', each.time - begin, each.values, each.arm, showlegend=False, line=pale)
+    bars = {'type': 'data', 'array': change.scale * own.std, 'thickness': 1.3, 'width': 3}
+    chart.dots('predicted', time, own.values, own.arm, 7.0, text=list(own.names), showlegend=False, error_y=bars)
+    chart.line('predicted', time[[0, -1]], ends, 'line', showlegend=False)
+    return chart
 
 
 def _error_figure(arms: dict[str, list[Outcome]], rows: Sequence[_Row]) -> Iterator[Figure]:
-    traces = []
+    chart = Chart('Torque error', 'recording of the arm', axis('relative error [%]', log=True), height=340)
     for k, (_, _, row) in enumerate(rows):
         results = [each.result for each in arms[row[0]]]
         errors = [(n, judged(each)[1].relative_error_total) for n, each in enumerate(results) if each is not None]
         if errors:
             place, error = np.array(errors).T
-            traces.append(curve(k, place, error, row[0], mode='lines+markers'))
-    if traces:
-        scale = axis('relative error [%]', log=True)
+            chart.line(k, place, error, row[0], mode='lines+markers')
+    if chart.traces:
         yield Figure(
-            name='fleet_errors',
-            caption='Torque error of every recording',
-            reading='Of all joints together, on held-out motion where there was some. After a jump, compare the two '
+            'fleet_errors',
+            'Torque error of every recording',
+            'Of all joints together, on held-out motion where there was some. After a jump, compare the two '
             'recordings: either the arm or the way of recording has changed.',
-            charts=(Chart('Torque error', 'recording of the arm', scale, *traces, height=340),),
+            [chart],
             wide=True,
         )
 
 
 def _recording_table(outcomes: Sequence[Outcome]) -> Table:
     order: dict[str, Level] = {'failed': 'bad', 'not usable': 'caution', 'usable': 'good'}
-    shown = sorted(outcomes, key=lambda each: _ORDER[order[each.state]])
-    rows = []
-    for outcome in shown:
+    table = Table(
+        'Recordings',
+        ('Recording', 'Time, UTC', 'State', '#Torque error', 'on', 'Reason'),
+        reading='Failed and not usable first. Each has its folder, with result.yaml and calibrated.urdf.',
+    )
+    for outcome in sorted(outcomes, key=lambda each: _ORDER[order[each.state]]):
         on, error = '', '–'
         if outcome.result is not None:
             on, metrics = judged(outcome.result)
             error = percent(metrics.relative_error_total, 2)
-        name = f'{outcome.entry.arm} {outcome.entry.name}'
-        rows.append((name, date_of(outcome.entry.time), outcome.state, error, on, outcome.reason))
-    return Table(
-        caption='Recordings',
-        columns=(*words('Recording', 'Time, UTC', 'State'), *quantities('Torque error'), *words('on', 'Reason')),
-        rows=tuple(rows),
-        levels=tuple(order[outcome.state] for outcome in shown),
-        reading='Failed and not usable first. Each has its folder, with result.yaml and calibrated.urdf.',
-    )
+        name, level = f'{outcome.entry.arm} {outcome.entry.name}', order[outcome.state]
+        table.add(name, date_of(outcome.entry.time), outcome.state, error, on, outcome.reason, level=level)
+    return table

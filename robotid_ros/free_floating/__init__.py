@@ -10,12 +10,7 @@
 """Free-floating space robots: identify the captured target from momentum conservation."""
 
 from robotid_ros.free_floating.body import RigidBody
-from robotid_ros.free_floating.design import (
-    control_trajectory,
-    design_excitation,
-    predicted_conditions,
-    study_priors,
-)
+from robotid_ros.free_floating.design import control_trajectory, design_excitation, predicted_conditions, study_priors
 from robotid_ros.free_floating.identification import TargetIdentification, identify_target
 from robotid_ros.free_floating.measurement import (
     FloatingMeasurement,

@@ -24,16 +24,9 @@ from robotid_ros.model.inertia import (
     pseudo_inertia,
     split_inertial_parameters,
 )
+from robotid_ros.model.transforms import cross_matrix
 
 _SIX = ((0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2))
-
-
-def cross_matrix(vector: Array) -> Array:
-    """Return the matrices [x]x with [x]x y = x cross y, shape (..., 3, 3), for x of shape (..., 3)."""
-    result = np.zeros((*vector.shape[:-1], 3, 3))
-    result[..., 2, 1], result[..., 0, 2], result[..., 1, 0] = vector[..., 0], vector[..., 1], vector[..., 2]
-    result[..., 1, 2], result[..., 2, 0], result[..., 0, 1] = -vector[..., 0], -vector[..., 1], -vector[..., 2]
-    return result
 
 
 def cross(left: Array, right: Array) -> Array:

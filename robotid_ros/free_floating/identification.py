@@ -17,10 +17,10 @@ import numpy as np
 import yaml
 
 import robotid_ros
-from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.arrays import Array, frozen_array, numerical_slope
 from robotid_ros.errors import IdentificationError
 from robotid_ros.excitation.criteria import condition_numbers
-from robotid_ros.free_floating.body import RigidBody, cross_matrix
+from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.regression import (
     base_pose,
@@ -33,6 +33,7 @@ from robotid_ros.free_floating.regression import (
 )
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.model.kinematics import link_transforms
+from robotid_ros.model.transforms import cross_matrix
 
 Estimator: TypeAlias = Literal['weighted', 'ordinary', 'recursive']
 
@@ -373,12 +374,8 @@ def _estimate_covariance(jacobian: Array, weights: Array, covariance: Array) -> 
 
 
 def _propagated(function: Callable[[Array], Array], unknowns: Array, covariance: Array) -> Array:
-    """Return standard deviations of a function of the unknowns, by central differences."""
-    steps = 1e-5 * np.maximum(np.abs(unknowns), [1e-6 * abs(unknowns[0]), *np.full(9, 1e-2)])
-    slope = np.stack(
-        [(function(unknowns + step) - function(unknowns - step)) / (2.0 * step.sum()) for step in np.diag(steps)],
-        axis=1,
-    )
+    """Return standard deviations of a function of the unknowns."""
+    slope = numerical_slope(function, unknowns, 1e-5 * np.maximum(np.abs(unknowns), [0.0, *np.full(9, 1e-2)]))
     return np.asarray(np.sqrt(np.diag(slope @ covariance @ slope.T)))
 
 

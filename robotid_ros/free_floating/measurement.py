@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray, freeze_fields, frozen_array
+from robotid_ros.arrays import Array, IntArray, freeze_fields, frozen_array, rows_of
 from robotid_ros.data.bag import Bag, read_bag
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.excitation.fourier import FourierTrajectory
@@ -120,8 +120,7 @@ class FloatingMeasurement:
 
     def slice(self, start: int, stop: int) -> 'FloatingMeasurement':
         """Return samples ``start`` to ``stop - 1``."""
-        signals = {name: getattr(self, name) for name in _SIGNALS}
-        return replace(self, **{name: value[start:stop] for name, value in signals.items() if value is not None})
+        return replace(self, **rows_of(self, _SIGNALS, slice(start, stop)))
 
     def with_noise(self, noise: SensorNoise, rng: np.random.Generator) -> 'FloatingMeasurement':
         """Return a copy with white Gaussian noise on every signal."""

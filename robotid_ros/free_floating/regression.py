@@ -33,10 +33,10 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
 from robotid_ros.excitation.criteria import condition_numbers
-from robotid_ros.free_floating.body import cross, cross_matrix
+from robotid_ros.free_floating.body import cross
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.robot import FreeFloatingRobot, MomentumMap, momentum_in_base, momentum_map
-from robotid_ros.model.transforms import rotation_of_quaternion
+from robotid_ros.model.transforms import cross_matrix, rotation_of_quaternion
 
 
 def body_regressor(motion: Array) -> Array:

@@ -29,23 +29,12 @@ from robotid_ros.model.robot_model import RobotModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorqueResidual:
-    """Torques at one instant, each of shape (n,) [N m].
-
-    Attributes
-    ----------
-    predicted : ndarray
-    measured : ndarray
-        Passed through the same first-order low-pass as the motion; in the coordinates of the description.
-    external : ndarray
-        measured - predicted: what acts on the arm from outside, or what the model lacks.
-    velocity : ndarray
-        Of the prediction [rad/s]; at standstill friction is indeterminate.
-    """
+    """Torques at one instant, each of shape (n,) [N m]."""
 
     predicted: Array
-    measured: Array
-    external: Array
-    velocity: Array
+    measured: Array  # passed through the same low-passes as the motion; in the coordinates of the description
+    external: Array  # measured - predicted: what acts on the arm from outside, or what the model lacks
+    velocity: Array  # of the prediction [rad/s]; at standstill friction is indeterminate
 
 
 @dataclass(slots=True)
@@ -123,26 +112,13 @@ def standstill_friction(friction: FrictionModel, parameters: Array) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ContactLevels:
-    """External torque beyond which a joint feels a contact, as recordings without contact show it.
-
-    Attributes
-    ----------
-    joint_names : tuple of str
-    cutoff : float
-        Of the two low-passes in front [Hz].
-    alarms_per_hour : float
-        Stated rate of false alarms of the whole arm.
-    seconds : float
-        Of the recordings that they are from.
-    levels : ndarray, shape (n,)
-        [N m or N]
-    """
+    """External torque beyond which a joint feels a contact, as recordings without contact show it."""
 
     joint_names: tuple[str, ...]
-    cutoff: float
-    alarms_per_hour: float
-    seconds: float
-    levels: Array
+    cutoff: float  # of the two low-passes in front [Hz]
+    alarms_per_hour: float  # stated rate of false alarms of the whole arm
+    seconds: float  # of the recordings that they are from
+    levels: Array  # shape (n,) [N m or N]
 
     def __post_init__(self) -> None:
         shape = (len(self.joint_names),)

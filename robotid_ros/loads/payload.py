@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import LARGEST, Array, BoolArray
+from robotid_ros.arrays import LARGEST, Array, BoolArray, numerical_slope
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import full_regressor
 from robotid_ros.errors import IdentificationError
@@ -54,24 +54,15 @@ class PayloadMotion:
 
         q_k(t) = start_k + swing_k (1 - cos(2 pi cycles_k t / duration)) / 2
 
-    Attributes
-    ----------
-    joints : tuple of str
-    start, swing : tuple of float
-        [rad or m]
-    cycles : tuple of int
-    leaves : tuple of str
-        What it would still leave open.
-    duration : float
-        [s]
+    It begins and ends at rest.
     """
 
     joints: tuple[str, ...]
-    start: tuple[float, ...]
+    start: tuple[float, ...]  # [rad or m], as the next
     swing: tuple[float, ...]
     cycles: tuple[int, ...]
-    leaves: tuple[str, ...] = ()
-    duration: float = _SECONDS
+    leaves: tuple[str, ...] = ()  # what it would still leave open
+    duration: float = _SECONDS  # [s]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers."""
@@ -203,14 +194,8 @@ def _deviations(inertial: Array, covariance: Array, known: BoolArray) -> tuple[f
         mass, centre, inertia = split_inertial_parameters(pi)
         return np.concatenate([[mass], centre, inertia.ravel()])
 
-    step = 1e-6 * np.array([1e-2] * 6 + [1e-1] * 3 + [1.0]) * max(float(inertial[9]), 1e-3)
-    slope = np.stack(
-        [
-            (derived(inertial + h * e) - derived(inertial - h * e)) / (2.0 * h)
-            for h, e in zip(step, np.eye(10), strict=True)
-        ],
-        axis=1,
-    )
+    steps = 1e-6 * np.array([1e-2] * 6 + [1e-1] * 3 + [1.0]) * max(float(inertial[9]), 1e-3)
+    slope = numerical_slope(derived, inertial, steps)
     std = np.sqrt(np.maximum(np.einsum('ip,pq,iq->i', slope, covariance, slope), 0.0))
     std[(np.abs(slope[:, ~known]) > 1e-9).any(axis=1)] = np.inf
     return float(std[0]), std[1:4], std[4:].reshape(3, 3)

@@ -36,6 +36,7 @@ from robotid_ros.identification.torque_fit import covariance_of_estimate
 from robotid_ros.model.inertia import INERTIAL_NAMES, split_inertial_parameters
 from robotid_ros.model.kinematics import step_transforms
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.model.transforms import cross_matrix
 
 _TURNED = 1.0
 """Least spread of gravity along each axis of the flange [m/s^2], rms: what a tilt of 10 degrees each way gives."""
@@ -49,42 +50,20 @@ _LIGHT = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WrenchResult:
-    """An identified force-torque sensor and its tool.
+    """An identified force-torque sensor and its tool."""
 
-    Attributes
-    ----------
-    frame : str
-        The flange, in whose frame the tool is expressed, about whose origin the sensor measures.
-    rotation : ndarray, shape (3, 3)
-        From the flange's axes to the sensor's.
-    rotation_std : ndarray, shape (3,)
-        Of a turn about the flange's axes [rad].
-    sign : int
-        1 where the sensor shows what holds the tool, -1 where it shows what the tool does to it.
-    bias, bias_std : ndarray, shape (6,)
-        Force and torque [N, N m].
-    inertial, std : ndarray, shape (10,)
-        Of the tool; a deviation is inf where the motion does not tell a parameter.
-    centre_std : ndarray, shape (3,)
-        Of the centre of mass [m].
-    rmse_without, rmse_with : ndarray, shape (6,)
-        What the sensor shows besides its mean, and besides tool and bias [N, N m].
-    notes : tuple of str
-        What looks wrong with the sensor.
-    """
-
-    frame: str
-    rotation: Array
-    rotation_std: Array
-    sign: int
-    bias: Array
+    frame: str  # the flange, in whose frame the tool is expressed, about whose origin the sensor measures
+    rotation: Array  # shape (3, 3): from the flange's axes to the sensor's
+    rotation_std: Array  # shape (3,): of a turn about the flange's axes [rad]
+    sign: int  # 1 where the sensor shows what holds the tool, -1 where it shows what the tool does to it
+    bias: Array  # shape (6,), as its deviation: force and torque [N, N m]
     bias_std: Array
-    inertial: Array
-    std: Array
-    centre_std: Array
-    rmse_without: Array
-    rmse_with: Array
-    notes: tuple[str, ...] = ()
+    inertial: Array  # shape (10,), as its deviation: of the tool
+    std: Array  # inf where the motion does not tell a parameter
+    centre_std: Array  # shape (3,): of the centre of mass [m]
+    rmse_without: Array  # shape (6,): what the sensor shows besides its mean [N, N m]
+    rmse_with: Array  # shape (6,): and besides tool and bias [N, N m]
+    notes: tuple[str, ...] = ()  # what looks wrong with the sensor
 
     @property
     def mass(self) -> float:
@@ -191,8 +170,7 @@ def flange_motion(model: RobotModel, q: Array, dq: Array, ddq: Array) -> tuple[A
 
 def body_wrench(u: Array, omega: Array, alpha: Array) -> Array:
     """Return the force and torque that a body needs, per unit of its parameters, shape (N, 6, 10)."""
-    rows = np.zeros((len(u), 6, 10))
-    cross = _cross
+    rows, cross = np.zeros((len(u), 6, 10)), cross_matrix
     rows[:, :3, 9] = u
     rows[:, :3, 6:9] = cross(alpha) + cross(omega) @ cross(omega)
     rows[:, 3:, 6:9] = -cross(u)
@@ -202,13 +180,6 @@ def body_wrench(u: Array, omega: Array, alpha: Array) -> Array:
     own = np.einsum('kij,Nj->Nik', spread, omega)
     rows[:, 3:, :6] = np.einsum('kij,Nj->Nik', spread, alpha) + cross(omega) @ own
     return rows
-
-
-def _cross(v: Array) -> Array:
-    result = np.zeros((len(v), 3, 3))
-    result[:, [2, 0, 1], [1, 2, 0]] = v[:, [0, 1, 2]]
-    result[:, [1, 2, 0], [2, 0, 1]] = -v[:, [0, 1, 2]]
-    return result
 
 
 def _turned(rotation: Array, rows: Array) -> Array:
@@ -277,7 +248,7 @@ def fit_wrench(u: Array, omega: Array, alpha: Array, wrench: Array, runs: IntArr
     for _ in range(12):
         held = sign * _turned(rotation, body)
         shown = (body @ inertial).reshape(-1, 2, 3)
-        lever = -sign * np.einsum('ij,Nkjp->Nkip', rotation, np.stack([_cross(shown[:, k]) for k in range(2)], axis=1))
+        lever = -sign * np.einsum('ij,Nkjp->Nkip', rotation, cross_matrix(shown))
         rows = np.concatenate([held, bias, lever.reshape(-1, 6, 3)], axis=2)
         matrix = np.einsum('Nnp,n,Nnq->pq', rows, precision, rows, optimize=True)
         vector = np.einsum('Nnp,n,Nn->p', rows, precision, wrench, optimize=True)

@@ -27,8 +27,8 @@ from robotid_ros.reading import read_yaml, refusing
 
 DHConvention: TypeAlias = Literal['standard', 'modified']
 
-_LENGTHS = {'m': 1.0, 'mm': 1e-3}
-_ANGLES = {'rad': 1.0, 'deg': np.pi / 180.0}
+LENGTH_UNITS = {'m': 1.0, 'mm': 1e-3}
+ANGLE_UNITS = {'rad': 1.0, 'deg': np.pi / 180.0}
 _TOP_KEYS = ('name', 'convention', 'length_unit', 'angle_unit', 'gravity', 'joints')
 _COLUMNS = ('theta', 'd', 'a', 'alpha')
 _JOINT_KEYS = ('name', 'type', *_COLUMNS, 'beta', 'direction', 'lower', 'upper')
@@ -43,39 +43,21 @@ class DHTable:
     Modified (Khalil/Craig) rows: A_i = Rx(alpha_i) Tx(a_i) Ry(beta_i) Rz(theta_i + q_i) Tz(d_i).
     A prismatic joint adds q_i to d_i instead. q_i = direction_i * (joint coordinate).
 
-    Attributes
-    ----------
-    joint_names : tuple of str
-    theta, d, a, alpha, beta : ndarray, shape (n,)
-        [rad, m, m, rad, rad]; beta is zero in a nominal table.
-    convention : {'standard', 'modified'}
-    joint_types : tuple of {'revolute', 'prismatic'}
-        Revolute by default.
-    direction : ndarray, shape (n,)
-        +1, or -1 where the controller's coordinate has the opposite sign.
-    limits : JointLimits
-        Only lower and upper are read from a file.
-    gravity : ndarray, shape (3,)
-        In the base frame [m/s^2].
-    name : str
-
-    Raises
-    ------
-    ModelError
-        If shapes differ, a value is not finite, a direction is not +-1 or a name repeats.
+    Raises a ModelError if shapes differ, a value is not finite, a direction is not +-1 or a name repeats.
     """
 
     joint_names: tuple[str, ...]
-    theta: Array
+    theta: Array  # shape (n,) [rad]; lengths below are in m, and all five have this shape
     d: Array
     a: Array
     alpha: Array
-    beta: Array = field(default_factory=lambda: np.zeros(0))
+    beta: Array = field(default_factory=lambda: np.zeros(0))  # zero in a nominal table
     convention: DHConvention = 'standard'
-    joint_types: tuple[JointType, ...] = ()
+    joint_types: tuple[JointType, ...] = ()  # revolute by default
+    # shape (n,): +1, or -1 where the controller's coordinate has the opposite sign
     direction: Array = field(default_factory=lambda: np.zeros(0))
-    limits: JointLimits = field(default_factory=lambda: JointLimits.unlimited(0))
-    gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))
+    limits: JointLimits = field(default_factory=lambda: JointLimits.unlimited(0))  # a file has lower and upper only
+    gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))  # shape (3,): in the base frame [m/s^2]
     name: str = 'robot'
 
     def __post_init__(self) -> None:
@@ -216,8 +198,8 @@ def _table(content: Any, where: str) -> DHTable:
         raise ModelError(f"{where}: expected the keys 'convention' and 'joints', got {type(content).__name__}")
     _require_keys(content, _TOP_KEYS, where)
     convention = _word(content, 'convention', ('standard', 'modified'), None, where)
-    length = _LENGTHS[_word(content, 'length_unit', _LENGTHS, 'm', where)]
-    angle = _ANGLES[_word(content, 'angle_unit', _ANGLES, 'rad', where)]
+    length = LENGTH_UNITS[_word(content, 'length_unit', LENGTH_UNITS, 'm', where)]
+    angle = ANGLE_UNITS[_word(content, 'angle_unit', ANGLE_UNITS, 'rad', where)]
     joints = content.get('joints')
     if not isinstance(joints, list) or not joints or not all(isinstance(row, Mapping) for row in joints):
         raise ModelError(f"{where}: 'joints' must be a list of {{name, theta, d, a, alpha}}; it is {joints!r:.60}")

@@ -15,6 +15,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.model.transforms import cross_matrix
 
 
 @lru_cache(maxsize=64)
@@ -25,8 +26,7 @@ def _parts(model: RobotModel) -> tuple[Array, BoolArray]:
     """
     revolute = np.array([kind == 'revolute' for kind in model.joint_types])
     axes, linear = model.axes, np.zeros((model.n, 4, 4))
-    linear[:, [2, 0, 1], [1, 2, 0]] = axes[:, [0, 1, 2]]
-    linear[:, [1, 2, 0], [2, 0, 1]] = -axes[:, [0, 1, 2]]
+    linear[:, :3, :3] = cross_matrix(axes)
     linear[~revolute] = 0.0
     square = linear @ linear
     linear[~revolute, :3, 3] = axes[~revolute]

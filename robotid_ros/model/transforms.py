@@ -57,6 +57,14 @@ def translation(vector: Sequence[float] | Array) -> Array:
     return result
 
 
+def cross_matrix(vector: Array) -> Array:
+    """Return the matrices [x]x with [x]x y = x cross y, shape (..., 3, 3), for x of shape (..., 3)."""
+    result = np.zeros((*vector.shape[:-1], 3, 3))
+    result[..., [2, 0, 1], [1, 2, 0]] = vector
+    result[..., [1, 2, 0], [2, 0, 1]] = -vector
+    return result
+
+
 def rigid_transform(rotation: Array, origin: Sequence[float] | Array) -> Array:
     """Return the transform with a rotation, shape (3, 3), and an origin, shape (3,) [m]; shape (4, 4)."""
     result = translation(origin)

@@ -12,12 +12,4 @@
 from robotid_ros.report.content import Figure, Report, Table, Verdict
 from robotid_ros.report.page import can_draw, render_report, write_report
 
-__all__ = [
-    'Figure',
-    'Report',
-    'Table',
-    'Verdict',
-    'can_draw',
-    'render_report',
-    'write_report',
-]
+__all__ = ['Figure', 'Report', 'Table', 'Verdict', 'can_draw', 'render_report', 'write_report']

@@ -16,29 +16,9 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.calibration.result import CalibrationResult, ParameterEstimate
 from robotid_ros.calibration.validation import Accuracy
-from robotid_ros.report.content import (
-    Chart,
-    Figure,
-    Item,
-    Report,
-    Role,
-    Table,
-    Verdict,
-    axis,
-    dots,
-    integer,
-    line,
-    number,
-    percent,
-    quantities,
-    rule,
-    sections_of,
-    sentence,
-    spread,
-    usable,
-    words,
-)
+from robotid_ros.report.content import Chart, Figure, Item, Report, Role, Table, Verdict, axis, spread, usable
 from robotid_ros.report.parameters import NORMAL_95, interval_chart
+from robotid_ros.report.wording import integer, number, percent, sentence
 
 _ROWS = 14
 _SCALES = {'m': ('mm', 1e3, 'Lengths'), 'rad': ('mrad', 1e3, 'Angles')}
@@ -72,10 +52,10 @@ def calibration_report(result: CalibrationResult) -> Report:
                 f'observability index O1 {number(result.observability_index)}',
             ),
         ),
-        sections=sections_of(
-            ('Accuracy', _accuracy_items(result, where, pair)),
-            ('Corrections', _correction_items(result, estimated)),
-        ),
+        sections={
+            'Accuracy': _accuracy_items(result, where, pair),
+            'Corrections': _correction_items(result, estimated),
+        },
     )
 
 
@@ -105,37 +85,32 @@ def _verdict(result: CalibrationResult, name: str, before: Accuracy, after: Accu
 def _accuracy_items(result: CalibrationResult, where: str, pair: tuple[Array, Array]) -> Iterator[Item]:
     yield accuracy_table(result)
     yield Figure(
-        name='accuracy',
-        caption='Position error of all poses',
-        reading='The further left and the steeper a curve, the better; where it reaches 100 % is the largest error. '
+        'accuracy',
+        'Position error of all poses',
+        'The further left and the steeper a curve, the better; where it reaches 100 % is the largest error. '
         'Poses that the fit had not seen tell most.',
-        charts=(_cumulative(result), _by_measurement(result)),
+        (_cumulative(result), _by_measurement(result)),
     )
     seen = np.isfinite(pair[0][:, 0]) & np.isfinite(pair[1][:, 0])
     first, second = 1e3 * pair[0][seen, :3], 1e3 * pair[1][seen, :3]
     row = np.arange(1.0, len(first) + 1.0)
-    yield Figure(
-        name='residuals',
-        caption=f'Position error along the axes, {where}',
-        reading='Blue should be a thin band around zero without trend; single far points are outliers.',
-        charts=tuple(
-            Chart(
-                f'{name} axis',
-                'measurement',
-                'error [mm]',
-                dots('measured', row, first[:, k], 'before', size=4.5),
-                dots('predicted', row, second[:, k], 'after', size=4.5),
-                note=_rms(first[:, k], second[:, k]),
-                shapes=[rule('y', 0.0)],
-            )
-            for k, name in enumerate('xyz')
-        ),
+    residuals = Figure(
+        'residuals',
+        f'Position error along the axes, {where}',
+        'Blue should be a thin band around zero without trend; single far points are outliers.',
     )
+    for k, name in enumerate('xyz'):
+        note = _rms(first[:, k], second[:, k])
+        chart = residuals.chart(f'{name} axis', 'measurement', 'error [mm]', note=note)
+        chart.dots('measured', row, first[:, k], 'before', size=4.5)
+        chart.dots('predicted', row, second[:, k], 'after', size=4.5)
+        chart.rule('y', 0.0)
+    yield residuals
     if result.outliers:
         yield Table(
-            caption='Measurements that did not fit',
-            columns=(*words('Row'), *quantities('Error [mm]', 'Weight [%]')),
-            rows=tuple((str(k + 1), _mm(far), f'{100 * left:.0f}') for k, far, left in result.outliers),
+            'Measurements that did not fit',
+            ('Row', '#Error [mm]', '#Weight [%]'),
+            ((str(k + 1), _mm(far), f'{100 * left:.0f}') for k, far, left in result.outliers),
             reading='Measured again or checked, they may be mistakes of the measurement; they count by their weight '
             'only.',
         )
@@ -160,24 +135,19 @@ def accuracy_table(result: CalibrationResult) -> Table:
         rows += [(f'{name}, without outliers', 'after', cross.after_inliers)] if result.outliers else []
     if held_out is not None:
         rows += [('held out', 'before', held_out.before), ('held out', 'after', held_out.after)]
-    heads = ['Poses', *(f'{head} [mm]' for head in ('Mean', 'RMS', '95 %', 'Largest', 'x', 'y', 'z'))]
     angles = any(each.angle_rms is not None for _, _, each in rows)
-    if angles:
-        heads.append('Angle [mrad, rms]')
-    cells = []
-    for name, stage, each in rows:
-        row = [name, stage, integer(each.count), *map(_mm, (each.mean, each.rms, each.percentile_95, each.max))]
-        row += [_mm(value) for value in each.axis_rms]
-        if angles:
-            row.append('–' if each.angle_rms is None else number(1e3 * each.angle_rms))
-        cells.append(tuple(row))
-    return Table(
-        caption='Position error before and after',
-        columns=(*words('Position error', ''), *quantities(*heads)),
-        rows=tuple(cells),
+    lengths = [f'#{head} [mm]' for head in ('Mean', 'RMS', '95 %', 'Largest', 'x', 'y', 'z')]
+    table = Table(
+        'Position error before and after',
+        ('Position error', '', '#Poses', *lengths, *(['#Angle [mrad, rms]'] if angles else [])),
         reading='Before: nominal geometry with the best-fitting frame and target. x, y, z are rms along the axes of '
         'the measurement frame.',
     )
+    for name, stage, each in rows:
+        errors = each.mean, each.rms, each.percentile_95, each.max, *each.axis_rms
+        turned = '–' if each.angle_rms is None else number(1e3 * each.angle_rms)
+        table.add(name, stage, integer(each.count), *map(_mm, errors), *([turned] if angles else []))
+    return table
 
 
 def _cumulative(result: CalibrationResult) -> Chart:
@@ -190,37 +160,32 @@ def _cumulative(result: CalibrationResult) -> Chart:
         curves.append(('predicted', 'after, cross-validated', result.cross_validation.residual, 'dash'))
     if result.held_out is not None:
         curves.append(('predicted', 'after, held out', result.held_out.residual, 'dot'))
-    traces, medians = [], []
+    chart = Chart(
+        'Share of poses with less error',
+        axis('position error [mm]', log=True),
+        axis('poses [%]', limits=(0.0, 103.0)),
+        height=340,
+    )
+    medians = []
     for role, label, residual, dash in curves:
         distance = np.sort(_distance(residual))
         distance = distance[np.isfinite(distance)]
         keep = spread(len(distance))
         share = 100.0 * (keep + 1.0) / max(len(distance), 1)
-        trace = line(role, np.maximum(distance[keep], 1e-6), share, label)
-        traces.append({**trace, 'line': {**trace['line'], 'dash': dash}})
+        chart.line(role, np.maximum(distance[keep], 1e-6), share, label, dash)
         medians.append(float(np.median(distance)))
-    return Chart(
-        'Share of poses with less error',
-        axis('position error [mm]', log=True),
-        axis('poses [%]', limits=(0.0, 103.0)),
-        *traces,
-        note=f'median {number(medians[0])} and {number(medians[1])} mm',
-        height=340,
-    )
+    chart.note = f'median {number(medians[0])} and {number(medians[1])} mm'
+    return chart
 
 
 def _by_measurement(result: CalibrationResult) -> Chart:
     before, after = _distance(result.nominal.residual), _distance(result.fit.residual)
     row = np.arange(1.0, len(before) + 1.0)
-    return Chart(
-        'Each measurement',
-        'measurement',
-        axis('position error [mm]', log=True),
-        dots('measured', row, np.maximum(before, 1e-6), 'before', size=4.5),
-        dots('predicted', row, np.maximum(after, 1e-6), 'after, poses fitted', size=4.5),
-        note=_rms(before, after),
-        height=340,
-    )
+    error = axis('position error [mm]', log=True)
+    chart = Chart('Each measurement', 'measurement', error, note=_rms(before, after), height=340)
+    chart.dots('measured', row, np.maximum(before, 1e-6), 'before', size=4.5)
+    chart.dots('predicted', row, np.maximum(after, 1e-6), 'after, poses fitted', size=4.5)
+    return chart
 
 
 def _distance(residual: Array) -> Array:
@@ -231,30 +196,19 @@ def _distance(residual: Array) -> Array:
 def _correction_items(result: CalibrationResult, estimated: list[ParameterEstimate]) -> Iterator[Item]:
     if estimated:
         yield Figure(
-            name='corrections',
-            caption='Corrections with 95 % intervals',
-            reading='A bar that does not touch zero is a real deviation of this arm; one that does may be left as it '
-            'is.',
-            charts=tuple(_correction_charts(estimated)),
+            'corrections',
+            'Corrections with 95 % intervals',
+            'A bar that does not touch zero is a real deviation of this arm; one that does may be left as it is.',
+            _correction_charts(estimated),
         )
         yield Table(
-            caption='Parameters estimated',
-            columns=(
-                *words('Parameter'),
-                *quantities('Nominal', 'Calibrated'),
-                *words('Unit'),
-                *quantities('Correction', 'Deviation [1 σ]'),
-                *words('Unit'),
-            ),
-            rows=tuple(_parameter_row(p) for p in estimated),
+            'Parameters estimated',
+            ('Parameter', '#Nominal', '#Calibrated', 'Unit', '#Correction', '#Deviation [1 σ]', 'Unit'),
+            map(_parameter_row, estimated),
         )
-    fixed = [p for p in result.parameters if p.reason]
+    fixed = [(p.name, p.reason) for p in result.parameters if p.reason]
     if fixed:
-        yield Table(
-            caption='Parameters left at their nominal value',
-            columns=words('Parameter', 'Reason'),
-            rows=tuple((p.name, p.reason) for p in fixed),
-        )
+        yield Table('Parameters left at their nominal value', ('Parameter', 'Reason'), fixed)
     share = 100.0 * sum(abs(p.correction) > NORMAL_95 * (p.std or np.inf) for p in estimated) / max(len(estimated), 1)
     yield f'{percent(share, 0)} of the estimated parameters differ from their nominal value beyond doubt.'
 
@@ -290,33 +244,21 @@ def _mm(metres: float) -> str:
 
 def workspace_report(points: Array) -> Report:
     """Return the report of a sampled workspace, shape (N, 3) [m]: where the tool can be, from three sides."""
-    charts = []
+    reading = 'Each point is the tool at one random configuration within the joint limits.'
+    figure = Figure('workspace', 'Positions of the tool', reading)
     for first, second, side in ((0, 1, 'from above'), (0, 2, 'from the front'), (1, 2, 'from the side')):
         ends = ', '.join(
             f'{"xyz"[k]} from {number(points[:, k].min())} to {number(points[:, k].max())} m' for k in (first, second)
         )
-        charts.append(
-            Chart(
-                side,
-                f'{"xyz"[first]} [m]',
-                axis(f'{"xyz"[second]} [m]', scaleanchor='x', constrain='domain'),
-                dots('predicted', points[:, first], points[:, second], 'tool', showlegend=False),
-                alt=f'Positions of the tool {side}: {ends}.',
-                height=340,
-            )
-        )
-    figure = Figure(
-        name='workspace',
-        caption='Positions of the tool',
-        reading='Each point is the tool at one random configuration within the joint limits.',
-        charts=tuple(charts),
-    )
+        height = axis(f'{"xyz"[second]} [m]', scaleanchor='x', constrain='domain')
+        alt = f'Positions of the tool {side}: {ends}.'
+        chart = figure.chart(side, f'{"xyz"[first]} [m]', height, alt=alt, height=340)
+        chart.dots('predicted', points[:, first], points[:, second], 'tool', showlegend=False)
     reach = f'{number(float(np.linalg.norm(points, axis=1).max()))} m'
     return Report(
         kind='Workspace',
         title='Workspace',
         summary=f'{integer(len(points))} random configurations within the joint limits; the tool reaches {reach}.',
-        verdict=None,
         facts=(('Reach', reach, ''), ('Samples', integer(len(points)), '')),
-        sections=sections_of(('Where the tool can be', (figure,))),
+        sections={'Where the tool can be': (figure,)},
     )

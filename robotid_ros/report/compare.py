@@ -17,28 +17,10 @@ from scipy.special import ndtri
 from robotid_ros.arrays import Array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.report.content import (
-    Chart,
-    Figure,
-    Level,
-    Report,
-    Table,
-    Verdict,
-    axis,
-    curve,
-    friction_label,
-    listed,
-    number,
-    percent,
-    quantities,
-    rule,
-    sections_of,
-    unit,
-    units_of,
-    words,
-)
+from robotid_ros.report.content import Figure, Level, Report, Table, Trace, Verdict, axis
 from robotid_ros.report.parameters import by_link, short_name
 from robotid_ros.report.subject import judged, parameters_of, velocity_steps
+from robotid_ros.report.wording import friction_label, listed, number, percent, unit, units_of
 
 _FALSE_ALARM = 0.01  # chance that any parameter of an unchanged arm is said to have moved
 _CAUSES = (
@@ -71,30 +53,17 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
     moved = drift[-1]
     order = np.argsort(-np.abs(moved))
     beyond = [k for k in order if abs(moved[k]) > limit]
-    table = Table(
-        caption='First and last',
-        columns=(*words('Parameter'), *quantities('First', 'Last', 'Change [σ]'), *words('Unit')),
-        rows=tuple(
-            (
-                labels[k],
-                *(f'{number(values[n, k], 4)} ± {number(std[n, k], 2)}' for n in (0, -1)),
-                number(moved[k], 2),
-                unit(found[0][labels[k]][2]),
-            )
-            for k in order
-        ),
-        levels=tuple('caution' if abs(moved[k]) > limit else 'good' for k in order),
-        reading='The largest change first. Amber: moved.',
-    )
+    reading = 'The largest change first. Amber: moved.'
+    table = Table('First and last', ('Parameter', '#First', '#Last', '#Change [σ]', 'Unit'), reading=reading)
+    for k in order:
+        ends = (f'{number(values[n, k], 4)} ± {number(std[n, k], 2)}' for n in (0, -1))
+        level: Level = 'caution' if abs(moved[k]) > limit else 'good'
+        table.add(labels[k], *ends, number(moved[k], 2), unit(found[0][labels[k]][2]), level=level)
     on_what = [judged(result) for _, result in results]
     explained = [percent(100.0 - metrics.relative_error_total) for _, metrics in on_what]
-    errors = Table(
-        caption='Match of each joint',
-        columns=(*words('Result', 'On'), *((joint, '', True) for joint in first.joint_names)),
-        rows=tuple(
-            (name, on, *map(percent, metrics.match)) for (name, _), (on, metrics) in zip(results, on_what, strict=True)
-        ),
-    )
+    errors = Table('Match of each joint', ('Result', 'On', *(f'#{joint}' for joint in first.joint_names)))
+    for name, (on, metrics) in zip(names, on_what, strict=True):
+        errors.add(name, on, *map(percent, metrics.match))
     return Report(
         kind='Comparison',
         title=first.robot,
@@ -109,11 +78,11 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
             ('Torque explained, first', explained[0], names[0]),
             ('Torque explained, last', explained[-1], names[-1]),
         ),
-        sections=sections_of(
-            ('Parameters', (_drift_figure(results, labels, drift, limit), table)),
-            ('Friction', (_friction_figure(results),)),
-            ('Errors', (errors,)),
-        ),
+        sections={
+            'Parameters': (_drift_figure(results, labels, drift, limit), table),
+            'Friction': (_friction_figure(results),),
+            'Errors': (errors,),
+        },
     )
 
 
@@ -153,39 +122,28 @@ def _drift_figure(
     groups = by_link(first.base_names, first.link_names)
     if len(labels) > count:
         groups['friction'] = list(range(count, len(labels)))
-    charts = []
-    for title, members in groups.items():
-        traces = [
-            curve(
-                n,
-                steps,
-                drift[:, k],
-                labels[k],
-                mode='lines+markers',
-                showlegend=False,
-                hovertemplate=f'{labels[k]}: %{{y:.2f}} σ<extra></extra>',
-            )
-            for n, k in enumerate(members)
-        ]
-        charts.append(
-            Chart(
-                title,
-                axis(tickvals=steps.tolist(), ticktext=[name for name, _ in results], tickangle=0),
-                'change [σ]',
-                *traces,
-                note=f'{int((np.abs(drift[-1, members]) > limit).sum())} of {len(members)} moved',
-                alt=f'{title}: change of {len(members)} parameters from result to result, in deviations; the largest '
-                f'is {number(np.abs(drift[:, members]).max(), 2)}.',
-                shapes=[rule('y', limit), rule('y', -limit)],
-            )
-        )
-    return Figure(
-        name='drift',
-        caption='Change against the first result, by link',
-        reading='In deviations of both results together. Lines that leave the dotted band have moved; point at one '
+    figure = Figure(
+        'drift',
+        'Change against the first result, by link',
+        'In deviations of both results together. Lines that leave the dotted band have moved; point at one '
         'for its name. A steady slope over many results is wear or drift, a single step is an event.',
-        charts=tuple(charts),
     )
+    for title, members in groups.items():
+        chart = figure.chart(
+            title,
+            axis(tickvals=steps.tolist(), ticktext=[name for name, _ in results], tickangle=0),
+            'change [σ]',
+            note=f'{int((np.abs(drift[-1, members]) > limit).sum())} of {len(members)} moved',
+            alt=f'{title}: change of {len(members)} parameters from result to result, in deviations; the largest '
+            f'is {number(np.abs(drift[:, members]).max(), 2)}.',
+        )
+        for n, k in enumerate(members):
+            said = f'{labels[k]}: %{{y:.2f}} σ<extra></extra>'
+            drawn: Trace = {'mode': 'lines+markers', 'showlegend': False}
+            chart.line(n, steps, drift[:, k], labels[k], hovertemplate=said, **drawn)
+        chart.rule('y', limit)
+        chart.rule('y', -limit)
+    return figure
 
 
 def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Figure:
@@ -197,22 +155,15 @@ def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Fig
         for name, result in results
     ]
     before, after = torques[0][1], torques[-1][1]
-    charts = []
+    figure = Figure(
+        'friction',
+        'Friction curves over each other',
+        'Without load, springs and ripple. Where a joint never moved as fast as shown, its curve is an extrapolation.',
+    )
     for j, joint in enumerate(first.joint_names):
         torque, rate, _ = units_of(first.joint_types[j])
-        charts.append(
-            Chart(
-                joint,
-                f'velocity [{rate}]',
-                f'friction [{torque}]',
-                *(curve(k, speed, friction[:, j], name) for k, (name, friction) in enumerate(torques)),
-                note=f'changed by up to {number(float(np.abs(after[:, j] - before[:, j]).max()), 2)} {torque}',
-            )
-        )
-    return Figure(
-        name='friction',
-        caption='Friction curves over each other',
-        reading='Without load, springs and ripple. Where a joint never moved as fast as shown, its curve is an '
-        'extrapolation.',
-        charts=tuple(charts),
-    )
+        note = f'changed by up to {number(float(np.abs(after[:, j] - before[:, j]).max()), 2)} {torque}'
+        chart = figure.chart(joint, f'velocity [{rate}]', f'friction [{torque}]', note=note)
+        for k, (name, friction) in enumerate(torques):
+            chart.line(k, speed, friction[:, j], name)
+    return figure

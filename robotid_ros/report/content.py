@@ -7,23 +7,23 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The contents of a report, independent of their form: charts, tables, figures, numbers and sentences.
+"""The contents of a report, independent of their form: charts, tables, figures and a verdict.
 
 Charts are as plotly.js takes them (https://plotly.com/javascript/reference), traces and axes as plain mappings; the
 browser draws them. Colours: M. Okabe, K. Ito, "Color Universal Design" (2008). Dash and marker differ too, so that a
 curve can be told without its colour.
 """
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
+from robotid_ros.report.wording import number
 
-Role: TypeAlias = Literal['measured', 'predicted', 'residual', 'prior', 'truth', 'limit', 'accent']
+Role: TypeAlias = Literal['measured', 'predicted', 'residual', 'prior', 'truth', 'limit']
 Trace: TypeAlias = dict[str, Any]
 
 _COLOURS: dict[Role, str] = {
@@ -33,10 +33,9 @@ _COLOURS: dict[Role, str] = {
     'prior': '#b07a00',
     'truth': '#007d5d',
     'limit': '#8b5a83',
-    'accent': '#5b6573',
 }
 _DASHES: dict[Role, str] = {'prior': 'dot', 'truth': 'dashdot', 'limit': 'dot'}
-_MARKERS: dict[Role, str] = {'prior': 'diamond-open', 'truth': 'x-thin-open', 'accent': 'square'}
+_MARKERS: dict[Role, str] = {'prior': 'diamond-open', 'truth': 'x-thin-open'}
 _SERIES = ('#0072b2', '#d55e00', '#007d5d', '#b07a00', '#8b5a83', '#4aa3d8', '#5b6573', '#a3314a', '#6b8e23', '#24292f')
 
 _POINTS = 3000  # of a curve, several for each pixel of a wide screen, so that zooming in shows more
@@ -44,10 +43,12 @@ _DOTS = 800  # SVG draws each dot as an element; a page with some thousand still
 
 
 class Chart:
-    """Traces over two axes, each an axis or its name with unit, and what else plotly.js's layout may hold.
+    """Two axes, each an axis or its name with unit, what is drawn over them, and what else plotly.js's layout may hold.
 
     ``note`` holds a few figures that belong to it. ``alt`` says what it shows beyond title and note, in a sentence, for
     those who do not see it. The height is in px.
+
+    What is drawn has a role, which gives its colour, and a label; ``more`` is passed on to plotly.js.
     """
 
     def __init__(
@@ -55,81 +56,63 @@ class Chart:
         title: str,
         x: str | Trace,
         y: str | Trace,
-        *traces: Trace,
+        *,
         note: str = '',
         alt: str = '',
         height: int = 290,
         **layout: Any,
     ) -> None:
         axes = {key: axis(each) if isinstance(each, str) else each for key, each in (('xaxis', x), ('yaxis', y))}
-        self.title, self.traces, self.layout = title, traces, {**axes, **layout}
+        self.title, self.layout, self.traces = title, {**axes, 'shapes': [], **layout}, list[Trace]()
         self.note, self.alt, self.height = note, alt, height
 
+    def _scatter(self, x: Array, y: Array, label: str, **style: Any) -> None:
+        self.traces.append({'type': 'scatter', 'x': x, 'y': y, 'name': label, **style})
 
-def line(role: Role, x: Array, y: Array, label: str, **more: Any) -> Trace:
-    """Return a curve through points; ``x`` and ``y`` have shape (N,). Of long ones only the extremes are kept.
+    def line(self, role: Role | int, x: Array, y: Array, label: str, dash: str = '', **more: Any) -> None:
+        """Draw a curve through points; ``x`` and ``y`` have shape (N,). Of long ones only the extremes are kept.
 
-    ``more`` is passed on to plotly.js, here and below.
-    """
-    x, y = envelope(x, y)
-    style = {'color': _COLOURS[role], 'width': 1.4, 'dash': _DASHES.get(role, 'solid')}
-    return {'type': 'scatter', 'mode': 'lines', 'x': x, 'y': y, 'name': label, 'line': style, **more}
+        One that has no role, such as that of one joint, has the colour of its number.
+        """
+        colour = _SERIES[role % len(_SERIES)] if isinstance(role, int) else _COLOURS[role]
+        usual = 'solid' if isinstance(role, int) else _DASHES.get(role, 'solid')
+        style = {'color': colour, 'width': 1.4, 'dash': dash or usual}
+        self._scatter(*envelope(x, y), label, **{'mode': 'lines', 'line': style, **more})
 
+    def dots(self, role: Role, x: Array, y: Array, label: str, size: float = 3.5, **more: Any) -> None:
+        """Draw a cloud of points; ``x`` and ``y`` have shape (N,). Of many, evenly spread ones are kept."""
+        keep = spread(len(x))
+        marker = {'color': _COLOURS[role], 'size': size, 'opacity': 0.55, 'symbol': _MARKERS.get(role, 'circle')}
+        self._scatter(x[keep], y[keep], label, mode='markers', marker=marker, **more)
 
-def curve(number: int, x: Array, y: Array, label: str, **more: Any) -> Trace:
-    """Return a curve that has no role, such as that of one joint, in the colour of its number."""
-    return line('accent', x, y, label, line={'color': _SERIES[number % len(_SERIES)], 'width': 1.4}, **more)
+    def band(self, role: Role, x: Array, low: Array, high: Array, label: str) -> None:
+        """Draw the area between two curves over ``x``; all have shape (N,)."""
+        around, ends = np.concatenate([x, x[::-1]]), np.concatenate([high, low[::-1]])
+        colour = {'fillcolor': f'{_COLOURS[role]}38', 'line': {'width': 0}}
+        self._scatter(around, ends, label, mode='lines', fill='toself', hoverinfo='skip', **colour)
 
+    def intervals(
+        self, role: Role, values: Array, label: str, rows: Sequence[str], half: Array | None = None, shift: float = 0.0
+    ) -> None:
+        """Draw a marker on each named row, with a bar of ``half`` on either side; both have shape (N,).
 
-def dots(role: Role, x: Array, y: Array, label: str, size: float = 3.5, **more: Any) -> Trace:
-    """Return a cloud of points; ``x`` and ``y`` have shape (N,). Of many, evenly spread ones are kept."""
-    keep = spread(len(x))
-    marker = {'color': _COLOURS[role], 'size': size, 'opacity': 0.55, 'symbol': _MARKERS.get(role, 'circle')}
-    return {'type': 'scatter', 'mode': 'markers', 'x': x[keep], 'y': y[keep], 'name': label, 'marker': marker, **more}
+        The marker stands ``shift`` rows above its row.
+        """
+        symbol = _MARKERS.get(role, 'circle')
+        more: Trace = {'marker': {'color': _COLOURS[role], 'size': 7, 'symbol': symbol, 'line': {'width': 1.5}}}
+        if half is not None:
+            more['error_x'] = {'type': 'data', 'array': half, 'color': _COLOURS[role], 'thickness': 1.3, 'width': 3}
+        said = '%{text}: %{x:.5g}<extra>%{fullData.name}</extra>'
+        at = np.arange(float(len(values))) - shift
+        self._scatter(values, at, label, mode='markers', text=list(rows), hovertemplate=said, **more)
 
-
-def band(role: Role, x: Array, low: Array, high: Array, label: str) -> Trace:
-    """Return the area between two curves over ``x``; all have shape (N,)."""
-    outline = {'x': np.concatenate([x, x[::-1]]), 'y': np.concatenate([high, low[::-1]])}
-    colour = {'fillcolor': f'{_COLOURS[role]}38', 'line': {'width': 0}}
-    return {
-        'type': 'scatter',
-        'mode': 'lines',
-        **outline,
-        'fill': 'toself',
-        'name': label,
-        'hoverinfo': 'skip',
-        **colour,
-    }
-
-
-def intervals(
-    role: Role, values: Array, label: str, rows: Sequence[str], half: Array | None = None, shift: float = 0.0
-) -> Trace:
-    """Return a marker on each named row, with a bar of ``half`` on either side; both have shape (N,).
-
-    The marker stands ``shift`` rows above its row.
-    """
-    trace: Trace = {
-        'type': 'scatter',
-        'mode': 'markers',
-        'x': values,
-        'y': np.arange(len(values)) - shift,
-        'text': list(rows),
-        'name': label,
-        'hovertemplate': '%{text}: %{x:.5g}<extra>%{fullData.name}</extra>',
-        'marker': {'color': _COLOURS[role], 'size': 7, 'symbol': _MARKERS.get(role, 'circle'), 'line': {'width': 1.5}},
-    }
-    if half is not None:
-        trace['error_x'] = {'type': 'data', 'array': half, 'color': _COLOURS[role], 'thickness': 1.3, 'width': 3}
-    return trace
-
-
-def rule(along: Literal['x', 'y'], at: float, role: Role = 'limit') -> Trace:
-    """Return a straight line across the whole chart, at one value of an axis."""
-    this, other = ('x', 'y') if along == 'x' else ('y', 'x')
-    ends = {f'{this}0': at, f'{this}1': at, f'{this}ref': along, f'{other}0': 0, f'{other}1': 1, f'{other}ref': 'paper'}
-    return {'type': 'line', **ends, 'line': {'color': _COLOURS[role], 'width': 1, 'dash': 'dot'}}
+    def rule(self, along: Literal['x', 'y'], at: float, role: Role = 'limit', **more: Any) -> None:
+        """Draw a straight line across the whole chart, at one value of an axis."""
+        this, other = ('x', 'y') if along == 'x' else ('y', 'x')
+        ends: Trace = {f'{this}0': at, f'{this}1': at, f'{this}ref': along}
+        ends |= {f'{other}0': 0, f'{other}1': 1, f'{other}ref': 'paper'}
+        style = {'color': _COLOURS[role], 'width': 1, 'dash': 'dot'}
+        self.layout['shapes'].append({'type': 'line', **ends, 'line': style, **more})
 
 
 def axis(
@@ -183,65 +166,8 @@ def spread(count: int, at_most: int = _DOTS) -> IntArray:
     return np.linspace(0, count - 1, at_most).astype(np.int64)
 
 
-_SUPERSCRIPT = str.maketrans('0123456789-', '⁰¹²³⁴⁵⁶⁷⁸⁹⁻')
-_MINUS = '−'
 Level: TypeAlias = Literal['good', 'caution', 'bad']
 GOOD_CONDITION, POOR_CONDITION = 30.0, 200.0  # of a column-scaled observation matrix
-
-
-def number(value: float, digits: int = 3) -> str:
-    """Return a value with some significant digits: 4.06, −0.0312, 1.2·10⁻⁵, ∞; a dash for NaN."""
-    if math.isnan(value):
-        return '–'
-    if math.isinf(value):
-        return '∞' if value > 0 else f'{_MINUS}∞'
-    if value == 0.0:
-        return '0'
-    mantissa, exponent = f'{value:.{digits - 1}e}'.split('e')
-    power = int(exponent)
-    if -5 < power < 6:
-        text = f'{float(f"{mantissa}e{power}"):.{max(digits - 1 - power, 0)}f}'
-    else:
-        text = f'{mantissa}·10{str(power).translate(_SUPERSCRIPT)}'
-    return text.replace('-', _MINUS, 1) if text.startswith('-') else text
-
-
-def percent(value: float, digits: int = 1) -> str:
-    """Return a share in percent: 97.3 %."""
-    if not math.isfinite(value):
-        return number(value)
-    return f'{value:.{digits}f} %'.replace('-', _MINUS)
-
-
-def integer(value: int) -> str:
-    """Return a count with narrow spaces between thousands."""
-    return f'{value:,}'.replace(',', '\u202f')
-
-
-def unit(text: str) -> str:
-    """Return a unit as it is printed: N·m·s/rad for N*m*s/rad, kg·m² for kg*m^2."""
-    return text.replace('*', '·').replace('^2', '²').replace('^3', '³')
-
-
-def units_of(joint_type: str) -> tuple[str, str, str]:
-    """Return the units of torque, speed and position of a joint, as printed."""
-    return ('N', 'm/s', 'm') if joint_type == 'prismatic' else ('N·m', 'rad/s', 'rad')
-
-
-def sentence(text: str) -> str:
-    """Return a text with a capital at its beginning and a stop at its end."""
-    return text[:1].upper() + text[1:] + ('' if text.endswith(('.', '!', '?')) else '.')
-
-
-def listed(names: Sequence[str], most: int = 8) -> str:
-    """Return the first of some names, and how many more there are: 'a, b and 3 more'."""
-    return ', '.join(names[:most]) + (f' and {len(names) - most} more' if len(names) > most else '')
-
-
-def friction_label(name: str) -> str:
-    """Return a friction model's name as people say it: Coulomb + viscous + offset."""
-    words = name.replace('daemi_heimann', 'Daemi-Heimann').replace('_', '+').split('+')
-    return ' + '.join(word.capitalize() if word in ('coulomb', 'stribeck') else word for word in words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,72 +200,71 @@ def condition_fact(scaled: float, si: float) -> Fact:
     return ('Condition number', number(scaled), f'column-scaled; {number(si)} in SI')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """Charts of one kind side by side, usually one per joint, each over the whole width where they are ``wide``.
 
     The ``name`` is for programs, ``reading`` one line that says how to read them.
     """
 
-    name: str
-    caption: str
-    reading: str
-    charts: tuple[Chart, ...]
-    wide: bool = False
+    def __init__(self, name: str, caption: str, reading: str, charts: Iterable[Chart] = (), *, wide: bool = False):
+        self.name, self.caption, self.reading = name, caption, reading
+        self.charts, self.wide = list(charts), wide
+
+    def chart(self, title: str, x: str | Trace, y: str | Trace, **more: Any) -> Chart:
+        """Add a chart and return it, to be drawn on; see :class:`Chart`."""
+        self.charts.append(Chart(title, x, y, **more))
+        return self.charts[-1]
 
 
-Column: TypeAlias = tuple[str, str, bool]
-"""Head of a table's column: its name, what is printed below it, and whether it holds numbers."""
-
-
-def words(*names: str) -> tuple[Column, ...]:
-    """Return columns of text."""
-    return tuple((name, '', False) for name in names)
-
-
-def quantities(*heads: str) -> tuple[Column, ...]:
-    """Return columns of numbers; what stands in brackets is printed below the name: 'Mass [kg]'."""
-    split = [head.removesuffix(']').partition(' [') for head in heads]
-    return tuple((name, below, True) for name, _, below in split)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """Rows of text; the first cell names the row.
 
-    ``levels`` are the traffic lights of the rows, if they have some, ``reading`` is one line that says how to read it.
+    Heads that begin with # are those of numbers; what stands in brackets is printed below the name: '#Mass [kg]'. The
+    ``columns`` are their names, what is printed below, and whether they hold numbers. ``levels`` are the traffic lights
+    of the rows, if they have some, ``reading`` is one line that says how to read it.
     """
 
-    caption: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[str, ...], ...]
-    levels: tuple[Level | None, ...] = ()
-    reading: str = ''
+    def __init__(
+        self,
+        caption: str,
+        heads: Sequence[str],
+        rows: Iterable[tuple[str, ...]] = (),
+        levels: Iterable[Level | None] = (),
+        *,
+        reading: str = '',
+    ) -> None:
+        split = [head.removesuffix(']').partition(' [') for head in heads]
+        self.columns = tuple((name.removeprefix('#'), below, name.startswith('#')) for name, _, below in split)
+        self.caption, self.reading, self.rows, self.levels = caption, reading, tuple(rows), tuple(levels)
+
+    def add(self, *cells: str, level: Level | None = None) -> None:
+        """Add a row and its light."""
+        self.rows, self.levels = (*self.rows, cells), (*self.levels, level)
 
 
 Item: TypeAlias = Figure | Table | str
 
 
-def sections_of(*named: tuple[str, Iterable[Item]]) -> tuple[tuple[str, tuple[Item, ...]], ...]:
-    """Return sections, each a title with what stands under it; one without items is left out."""
-    listed = [(title, tuple(items)) for title, items in named]
-    return tuple((title, items) for title, items in listed if items)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A whole report: what was done (kind: "Dynamic identification") with what (title: the robot's name).
 
     The summary is one paragraph. There is no verdict where there is nothing to judge. A section is a heading with what
-    stands under it; a plain string is a paragraph.
+    stands under it, where a plain string is a paragraph; one with nothing under it is left out.
     """
 
-    kind: str
-    title: str
-    summary: str
-    verdict: Verdict | None
-    facts: tuple[Fact, ...]
-    sections: tuple[tuple[str, tuple[Item, ...]], ...]
+    def __init__(
+        self,
+        kind: str,
+        title: str,
+        summary: str,
+        sections: Mapping[str, Iterable[Item]],
+        *,
+        facts: Iterable[Fact] = (),
+        verdict: Verdict | None = None,
+    ) -> None:
+        self.kind, self.title, self.summary, self.facts, self.verdict = kind, title, summary, tuple(facts), verdict
+        filled = ((heading, tuple(items)) for heading, items in sections.items())
+        self.sections = tuple((heading, items) for heading, items in filled if items)
 
     @property
     def figures(self) -> tuple[Figure, ...]:

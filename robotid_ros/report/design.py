@@ -27,42 +27,25 @@ from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import MissingDependencyError
 from robotid_ros.excitation.constraints import worst_excesses
 from robotid_ros.excitation.design import ExcitationDesign
-from robotid_ros.excitation.workspace import (
-    Capsule,
-    configured_geometry,
-    find_frame,
-    skeleton,
-    workspace_constraints,
-)
+from robotid_ros.excitation.workspace import Capsule, configured_geometry, find_frame, skeleton, workspace_constraints
 from robotid_ros.files import write_text
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_tree import origin_of
 from robotid_ros.report.content import (
-    Chart,
     Fact,
     Figure,
     Item,
     Level,
     Report,
     Table,
-    Trace,
     Verdict,
     axis,
     condition_fact,
     condition_level,
-    dots,
-    line,
-    number,
-    percent,
-    quantities,
-    rule,
-    sections_of,
-    sentence,
-    units_of,
-    words,
 )
 from robotid_ros.report.page import render_report
+from robotid_ros.report.wording import number, percent, sentence, units_of
 
 _SAMPLES = 2001
 _TOLERANCE = 1e-6  # of a limit
@@ -368,11 +351,10 @@ def design_page(model: RobotModel, design: ExcitationDesign, *, folder: Path | N
 def design_report(motion: DrawnMotion) -> Report:
     """Return what the page of a design says beside its moving picture."""
     design = motion.design
-    settings = {key: value for key, value in design.config.to_dict().items() if value not in ('', (), [])}
-    rows = [
-        (key.replace('_', ' '), str(value)) for key, value in {**settings, 'evaluations': design.evaluations}.items()
-    ]
-    table = Table(caption='Settings of the design', columns=words('Setting', 'Value'), rows=tuple(rows))
+    table = Table('Settings of the design', ('Setting', 'Value'))
+    for key, value in {**design.config.to_dict(), 'evaluations': design.evaluations}.items():
+        if value not in ('', (), []):
+            table.add(key.replace('_', ' '), str(value))
     return Report(
         kind='Excitation',
         title=motion.model.name,
@@ -381,10 +363,7 @@ def design_report(motion: DrawnMotion) -> Report:
         'Drag to turn the arm, scroll to come closer.',
         verdict=_verdict(motion),
         facts=_facts(motion),
-        sections=sections_of(
-            ('Limits', _limit_items(motion)),
-            ('How it was done', (table, *map(sentence, motion.notes))),
-        ),
+        sections={'Limits': _limit_items(motion), 'How it was done': (table, *map(sentence, motion.notes))},
     )
 
 
@@ -463,34 +442,30 @@ def _facts(motion: DrawnMotion) -> tuple[Fact, ...]:
 
 def _limit_items(motion: DrawnMotion) -> Iterator[Item]:
     """Yield how close each joint comes to its limits, how close the arm comes to bounds in space, and the motion."""
-    model, design, rows = motion.model, motion.design, []
+    model, design = motion.model, motion.design
+    table = Table(
+        'Closest approach to each limit',
+        ('Joint', *(f'#{name.capitalize()}' for name in _QUANTITIES)),
+        reading='In percent of the limit, from the middle of the range for positions. The torque is that of the robot '
+        'description.',
+    )
     for joint, shares, nearest in zip(model.joint_names, motion.share.T, motion.nearest.T, strict=True):
         cells = [
             'no limit' if np.isnan(share) else f'{percent(100 * share)} at {time:.1f} s'
             for share, time in zip(shares, motion.time[nearest], strict=True)
         ]
-        rows.append((joint, *cells))
-    yield Table(
-        caption='Closest approach to each limit',
-        columns=(*words('Joint'), *quantities(*(name.capitalize() for name in _QUANTITIES))),
-        rows=tuple(rows),
-        levels=tuple('bad' if (shares > 1.0 + _TOLERANCE).any() else 'good' for shares in motion.share.T),
-        reading='In percent of the limit, from the middle of the range for positions. The torque is that of the robot '
-        'description.',
-    )
+        table.add(joint, *cells, level='bad' if (shares > 1.0 + _TOLERANCE).any() else 'good')
+    yield table
     peaks = worst_excesses(design.trajectory, model, workspace_constraints(model, design.config), rate=1000.0)
     closest = sorted(peaks, key=lambda peak: -peak.excess)[:12]
     if closest:
-        yield Table(
-            caption='Closest approach in space',
-            columns=(*words('Bound'), *quantities('Left', 'At')),
-            rows=tuple(
-                (peak.bound.label, f'{number(-1e3 * peak.bound.scale * peak.excess)} mm', f'{peak.time:.1f} s')
-                for peak in closest
-            ),
-            levels=tuple('bad' if peak.excess > _TOLERANCE else 'good' for peak in closest),
-            reading=f'The {len(closest)} closest of {len(peaks)} workspace and clearance bounds.',
-        )
+        reading = f'The {len(closest)} closest of {len(peaks)} workspace and clearance bounds.'
+        table = Table('Closest approach in space', ('Bound', '#Left', '#At'), reading=reading)
+        for peak in closest:
+            left = f'{number(-1e3 * peak.bound.scale * peak.excess)} mm'
+            level: Level = 'bad' if peak.excess > _TOLERANCE else 'good'
+            table.add(peak.bound.label, left, f'{peak.time:.1f} s', level=level)
+        yield table
     yield _limit_figure(motion)
 
 
@@ -499,48 +474,35 @@ def _limit_figure(motion: DrawnMotion) -> Figure:
     limits = motion.design.limits
     largest = limits.velocity, limits.acceleration, limits.effort
     bounds = np.array([(limits.lower, limits.upper), *((-bound, bound) for bound in largest)])
-    charts = []
+    figure = Figure(
+        'limits',
+        'Each joint against its limits',
+        'Dotted lines are limits, where they are near; the orange point is the closest approach. The '
+        'vertical line is the moment of the picture above; a click on a chart goes to that moment.',
+    )
     for j, joint in enumerate(motion.design.joint_names):
         torque, speed, length = units_of(motion.model.joint_types[j])
         names = (f'q [{length}]', f'q̇ [{speed}]', f'q̈ [{speed}²]', f'τ [{torque}]')
-        traces: list[Trace] = []
-        layout: Trace = {}
-        rules: list[Trace] = []
+        shares = np.nan_to_num(motion.share[:, j])
+        worst = int(shares.argmax())
+        note = f'{_QUANTITIES[worst]} to {percent(100.0 * shares[worst])}' if shares.any() else ''
+        chart = figure.chart(joint, axis('time [s]', anchor='y4'), '', note=note, height=520, meta='linked')
         for k, name in enumerate(names):
             own = 'y' if k == 0 else f'y{k + 1}'
             values, (low, high), share = motion.signals[k, :, j], bounds[k, :, j].tolist(), motion.share[k, j]
-            traces.append(line('predicted', motion.time, values, _QUANTITIES[k], yaxis=own, showlegend=False))
-            layout[f'yaxis{own[1:]}'] = axis(
+            chart.line('predicted', motion.time, values, _QUANTITIES[k], yaxis=own, showlegend=False)
+            chart.layout[f'yaxis{own[1:]}'] = axis(
                 name, domain=[0.78 - 0.26 * k, 1.0 - 0.26 * k], nticks=4, limits=_seen(values, low, high)
             )
-            rules += [{**rule('y', at, 'residual'), 'yref': own} for at in (low, high) if np.isfinite(at)]
+            for at in (low, high):
+                if np.isfinite(at):
+                    chart.rule('y', at, 'residual', yref=own)
             if np.isfinite(share):
-                at = motion.nearest[[k], j]
-                said = f'{percent(100.0 * share)} of the limit at {motion.time[at[0]]:.2f} s<extra></extra>'
-                near = dots('residual', motion.time[at], values[at], 'closest approach', 8.0, hovertemplate=said)
-                traces.append({**near, 'yaxis': own})
-        shares = np.nan_to_num(motion.share[:, j])
-        worst = int(shares.argmax())
-        charts.append(
-            Chart(
-                joint,
-                axis('time [s]', anchor='y4'),
-                layout.pop('yaxis'),
-                *traces,
-                note=f'{_QUANTITIES[worst]} to {percent(100.0 * shares[worst])}' if shares.any() else '',
-                height=520,
-                meta='linked',
-                shapes=rules,
-                **layout,
-            )
-        )
-    return Figure(
-        name='limits',
-        caption='Each joint against its limits',
-        reading='Dotted lines are limits, where they are near; the orange point is the closest approach. The '
-        'vertical line is the moment of the picture above; a click on a chart goes to that moment.',
-        charts=tuple(charts),
-    )
+                near = motion.nearest[[k], j]
+                said = f'{percent(100.0 * share)} of the limit at {motion.time[near[0]]:.2f} s<extra></extra>'
+                more = {'hovertemplate': said, 'yaxis': own}
+                chart.dots('residual', motion.time[near], values[near], 'closest approach', 8.0, **more)
+    return figure
 
 
 def _seen(values: Array, low: float, high: float) -> tuple[float, float]:

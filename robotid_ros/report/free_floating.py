@@ -20,31 +20,8 @@ from robotid_ros.free_floating.identification import TargetIdentification
 from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.transforms import rotation_of_quaternion, vector_of_rotation
-from robotid_ros.report.content import (
-    Chart,
-    Figure,
-    Item,
-    Report,
-    Role,
-    Table,
-    Trace,
-    Verdict,
-    axis,
-    band,
-    condition_fact,
-    curve,
-    integer,
-    line,
-    number,
-    percent,
-    quantities,
-    rule,
-    sections_of,
-    sentence,
-    unit,
-    usable,
-    words,
-)
+from robotid_ros.report.content import Chart, Figure, Item, Report, Role, Table, Verdict, axis, condition_fact, usable
+from robotid_ros.report.wording import integer, number, percent, sentence, unit
 
 _NAMES = ('m', 'cx', 'cy', 'cz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
 _UNITS = ('kg', 'm', 'm', 'm', *('kg*m^2',) * 6)
@@ -77,11 +54,11 @@ def free_floating_report(
             ('Residual against noise', number(result.noise_scale), '1 where the model explains everything but noise'),
             ('Samples', integer(result.samples), f'momentum: {result.momentum_source}'),
         ),
-        sections=sections_of(
-            ('Target', _target_items(result, truth)),
-            ('Convergence', _history_items(result, truth)),
-            ('Base', () if measurement is None else (_base_figure(measurement),)),
-        ),
+        sections={
+            'Target': _target_items(result, truth),
+            'Convergence': _history_items(result, truth),
+            'Base': () if measurement is None else (_base_figure(measurement),),
+        },
     )
 
 
@@ -102,20 +79,11 @@ def _target_items(result: TargetIdentification, truth: RigidBody | None) -> Iter
     yield body_table('Target alone, in the frame of the last link', result.target, result.target_deviation)
     yield body_table('Last link merged with the target', result.body, result.body_deviation, truth)
     if result.momentum_deviation is not None:
-        yield Table(
-            caption='Momentum of the whole system, estimated',
-            columns=(*words('Component'), *quantities('Found', 'Deviation [1 σ]'), *words('Unit')),
-            rows=tuple(
-                (name, number(value), number(std, 2), of)
-                for name, of, value, std in zip(
-                    ('Px', 'Py', 'Pz', 'Lx', 'Ly', 'Lz'),
-                    ('kg·m/s',) * 3 + ('kg·m²/s',) * 3,
-                    result.momentum,
-                    result.momentum_deviation,
-                    strict=True,
-                )
-            ),
-        )
+        heads = ('Component', '#Found', '#Deviation [1 σ]', 'Unit')
+        table = Table('Momentum of the whole system, estimated', heads)
+        for k, (value, std) in enumerate(zip(result.momentum, result.momentum_deviation, strict=True)):
+            table.add('PL'[k // 3] + 'xyz'[k % 3], number(value), number(std, 2), ('kg·m/s', 'kg·m²/s')[k // 3])
+        yield table
 
 
 def body_table(caption: str, body: RigidBody, deviation: Array, truth: RigidBody | None = None) -> Table:
@@ -123,14 +91,14 @@ def body_table(caption: str, body: RigidBody, deviation: Array, truth: RigidBody
     values = body.values
     columns = [[number(value, 5) for value in values], [number(value, 2) for value in deviation]]
     columns += [] if truth is None else [[number(value, 5) for value in truth.values]]
-    heads = ('Found', 'Deviation [1 σ]', 'True')[: len(columns)]
+    heads = ('#Found', '#Deviation [1 σ]', '#True')[: len(columns)]
     sizes = np.array([values[0], *(np.linalg.norm(values[1:4]),) * 3, *(np.abs(values[4:]).max(),) * 6])
     shares = deviation / np.maximum(sizes, 1e-300)
     return Table(
-        caption=caption,
-        columns=(*words('Parameter'), *quantities(*heads), *words('Unit')),
-        rows=tuple(zip(_NAMES, *columns, map(unit, _UNITS), strict=True)),
-        levels=tuple('good' if share < 0.05 else 'caution' if share < 0.3 else 'bad' for share in shares),
+        caption,
+        ('Parameter', *heads, 'Unit'),
+        zip(_NAMES, *columns, map(unit, _UNITS), strict=True),
+        ('good' if share < 0.05 else 'caution' if share < 0.3 else 'bad' for share in shares),
         reading='Inertia about the centre of mass, entries of the tensor itself (Ixy = −∫xy dm). Green: deviation '
         'below 5 % of the largest entry of its kind; red: above 30 %.',
     )
@@ -147,57 +115,45 @@ def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Ite
     values = np.column_stack([mass, result.estimates[kept, 1:]])
     final = result.body.values
     true = None if truth is None else truth.values
-    charts = [_history_chart(k, time, values[:, k], final, result.body_deviation, true) for k in range(len(_NAMES))]
     yield Figure(
-        name='convergence',
-        caption='Estimates while the run went on',
-        reading='Curves should settle early and stay; where they still move at the end, record longer. The band is the '
+        'convergence',
+        'Estimates while the run went on',
+        'Curves should settle early and stay; where they still move at the end, record longer. The band is the '
         'last estimate with two deviations. Axes show the last nine tenths of the run.',
-        charts=tuple(charts),
+        (_history_chart(k, time, values[:, k], final, result.body_deviation, true) for k in range(len(_NAMES))),
     )
     shown: tuple[tuple[Role, str, Array], ...] = (
         ('predicted', 'column-scaled', result.conditions[kept, 1]),
         ('residual', 'SI units', result.conditions[kept, 0]),
     )
-    drawn = Chart(
-        'Condition number',
-        'time [s]',
-        axis('condition number', log=True),
-        *(line(role, time[np.isfinite(each)], each[np.isfinite(each)], label) for role, label, each in shown),
-        note=f'ends at {number(result.condition_scaled)} and {number(result.condition_si)}',
-    )
-    yield Figure(
-        name='condition',
-        caption='Condition number while the run went on',
-        reading='It falls as the motion shows the unknowns from all sides; the column-scaled number does not depend on '
+    condition = Figure(
+        'condition',
+        'Condition number while the run went on',
+        'It falls as the motion shows the unknowns from all sides; the column-scaled number does not depend on '
         'units, and 1 is perfect.',
-        charts=(drawn,),
     )
+    note = f'ends at {number(result.condition_scaled)} and {number(result.condition_si)}'
+    chart = condition.chart('Condition number', 'time [s]', axis('condition number', log=True), note=note)
+    for role, label, each in shown:
+        chart.line(role, time[np.isfinite(each)], each[np.isfinite(each)], label)
+    yield condition
 
 
 def _history_chart(k: int, time: Array, values: Array, final: Array, deviation: Array, true: Array | None) -> Chart:
     name, of = _NAMES[k], unit(_UNITS[k])
     last, spread = float(final[k]), 2.0 * float(deviation[k])
     around = np.array([time[0], time[-1]])
-    traces: list[Trace] = [
-        band('predicted', around, np.full(2, last - spread), np.full(2, last + spread), 'last ± 2 σ'),
-        line('predicted', time, values, 'estimate'),
-    ]
-    ends = [last]
-    if true is not None:
-        traces.append(line('truth', around, np.full(2, true[k]), 'true'))
-        ends.append(float(true[k]))
+    ends = [last] if true is None else [last, float(true[k])]
     low, high = (float(q) for q in np.quantile(values[len(values) // 10 :], [0.02, 0.98]))
     low, high = min(low, *ends), max(high, *ends)
     margin = 0.15 * (high - low) + 1e-3 * max(abs(low), abs(high)) + 1e-12
-    return Chart(
-        name,
-        'time [s]',
-        axis(of, limits=(low - margin, high + margin)),
-        *traces,
-        note=f'{number(last, 4)} {of}',
-        meta='linked',
-    )
+    scale = axis(of, limits=(low - margin, high + margin))
+    chart = Chart(name, 'time [s]', scale, note=f'{number(last, 4)} {of}', meta='linked')
+    chart.band('predicted', around, np.full(2, last - spread), np.full(2, last + spread), 'last ± 2 σ')
+    chart.line('predicted', time, values, 'estimate')
+    if true is not None:
+        chart.line('truth', around, np.full(2, true[k]), 'true')
+    return chart
 
 
 def trajectory_report(
@@ -210,26 +166,19 @@ def trajectory_report(
     time = np.linspace(0.0, trajectory.period, 1001)
     bounds = (None, None if limits is None else limits.velocity, None if limits is None else limits.acceleration)
     kinds = (('Positions', 'rad'), ('Velocities', 'rad/s'), ('Accelerations', 'rad/s²'))
-    charts = []
+    figure = Figure('motion', 'One period of the motion', 'Dotted lines are limits that all joints share.', wide=True)
     for (title, of), values, bound in zip(kinds, trajectory.evaluate(time), bounds, strict=True):
-        shared = bound is not None and np.isfinite(bound).all() and np.ptp(bound) == 0.0
-        rules = [rule('y', sign * float(bound[0])) for sign in (-1.0, 1.0)] if shared and bound is not None else []
-        charts.append(_over_time(title, of, time, values, joint_names, rules))
-    figure = Figure(
-        name='motion',
-        caption='One period of the motion',
-        reading='Dotted lines are limits that all joints share.',
-        charts=tuple(charts),
-        wide=True,
-    )
+        chart = _over_time(figure, title, of, time, values, joint_names)
+        if bound is not None and np.isfinite(bound).all() and np.ptp(bound) == 0.0:
+            chart.rule('y', float(bound[0]))
+            chart.rule('y', -float(bound[0]))
     period = f'{number(trajectory.period)} s'
     return Report(
         kind='Free-floating excitation',
         title=name,
         summary=f'A Fourier trajectory of {len(joint_names)} joints that repeats after {period}.',
-        verdict=None,
         facts=(('Period', period, ''),),
-        sections=sections_of(('Motion', (figure,))),
+        sections={'Motion': (figure,)},
     )
 
 
@@ -243,9 +192,8 @@ def base_motion_report(name: str, measurement: FloatingMeasurement) -> Report:
         kind='Free-floating simulation',
         title=name,
         summary=f'Motion of the free-floating base over {duration}.',
-        verdict=None,
         facts=(('Duration', duration, ''), ('Samples', integer(len(measurement.time)), '')),
-        sections=sections_of(('Base', (_base_figure(measurement),))),
+        sections={'Base': (_base_figure(measurement),)},
     )
 
 
@@ -261,26 +209,17 @@ def _base_figure(measurement: FloatingMeasurement) -> Figure:
     else:
         twist = measurement.base_twist
         shown = (('Base velocity', 'mm/s', 1e3 * twist[:, :3]), ('Base rate', '°/s', np.degrees(twist[:, 3:])))
-    return Figure(
-        name='base_motion',
-        caption='The base reacts to the arm',
-        reading='Against the first sample. The more the base moves, the better the target is determined.',
-        charts=tuple(_over_time(title, of, measurement.time, values, 'xyz') for title, of, values in shown),
-        wide=True,
-    )
+    reading = 'Against the first sample. The more the base moves, the better the target is determined.'
+    figure = Figure('base_motion', 'The base reacts to the arm', reading, wide=True)
+    for title, of, values in shown:
+        _over_time(figure, title, of, measurement.time, values, 'xyz')
+    return figure
 
 
-def _over_time(
-    title: str, of: str, time: Array, values: Array, names: Sequence[str], rules: Sequence[Trace] = ()
-) -> Chart:
-    """Return one curve for each column, in colours of its own."""
-    return Chart(
-        title,
-        'time [s]',
-        of,
-        *(curve(k, time, values[:, k], name) for k, name in enumerate(names)),
-        note=f'up to {number(np.abs(values).max())} {of}',
-        height=320,
-        shapes=rules,
-        meta='linked',
-    )
+def _over_time(figure: Figure, title: str, of: str, time: Array, values: Array, names: Sequence[str]) -> Chart:
+    """Add a chart with one curve for each column, in colours of its own, and return it."""
+    note = f'up to {number(np.abs(values).max())} {of}'
+    chart = figure.chart(title, 'time [s]', of, note=note, height=320, meta='linked')
+    for k, name in enumerate(names):
+        chart.line(k, time, values[:, k], name)
+    return chart

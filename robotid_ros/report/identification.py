@@ -21,27 +21,7 @@ from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.report.content import (
-    Chart,
-    Figure,
-    Item,
-    Report,
-    Table,
-    axis,
-    band,
-    dots,
-    friction_label,
-    integer,
-    line,
-    number,
-    quantities,
-    rule,
-    sections_of,
-    spread,
-    unit,
-    units_of,
-    words,
-)
+from robotid_ros.report.content import Figure, Item, Report, Table, axis, spread
 from robotid_ros.report.parameters import interval_chart, parameter_items
 from robotid_ros.report.subject import Run, Subject, consistent_error, friction_used, predicted_run, velocity_steps
 from robotid_ros.report.verdict import (
@@ -54,6 +34,7 @@ from robotid_ros.report.verdict import (
     uses_of,
     verdict,
 )
+from robotid_ros.report.wording import friction_label, integer, number, unit, units_of
 from robotid_ros.signals.filtering import hann, power_spectrum
 
 _MOST = 24  # entries of a list
@@ -68,11 +49,9 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
     """Yield tables of decisions, files, settings, and what else the result keeps about its making."""
     if result.decisions:
         yield Table(
-            caption='What was tried and chosen',
-            columns=words('Choice', 'Chosen', 'Tried, with the held-out torque error'),
-            rows=tuple(
-                (each.subject, each.chosen, '; '.join(_alternatives(each.alternatives))) for each in result.decisions
-            ),
+            'What was tried and chosen',
+            ('Choice', 'Chosen', 'Tried, with the held-out torque error'),
+            ((each.subject, each.chosen, '; '.join(_alternatives(each.alternatives))) for each in result.decisions),
             reading='The error is the root mean square over all joints against the torque as recorded, in groups of '
             'states that the fit had not seen. A choice that is not the best of its list held first, and no other was '
             'better by more than the scatter.',
@@ -83,27 +62,23 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
     files = tuple(_files(origin))
     if files:
         yield Table(
-            caption='Files',
-            columns=(*words('File', 'Use'), *quantities('Samples'), *words('SHA-256')),
-            rows=files,
+            'Files',
+            ('File', 'Use', '#Samples', 'SHA-256'),
+            files,
             reading='Compare with sha256sum. A file without a hash was not read here: its samples came over ROS or '
             'from a program.',
         )
     if origin.get('command'):
         yield Table(
-            caption='Command',
-            columns=words('Run in', 'Words'),
-            rows=((str(origin.get('folder', '')), str(origin['command'])),),
+            'Command',
+            ('Run in', 'Words'),
+            [(str(origin.get('folder', '')), str(origin['command']))],
             reading='Repeats the identification with the same files, versions and settings.',
         )
     rest = {key: value for key, value in origin.items() if key not in (*_USES, 'command', 'folder', 'robot')}
     rows = tuple(_flat(rest)) + tuple(row for name in _USES for row in _flat({name: origin.get(name) or {}}))
     if rows:
-        yield Table(
-            caption='Settings, versions, and how each recording was processed',
-            columns=words('Entry', 'Value'),
-            rows=rows,
-        )
+        yield Table('Settings, versions, and how each recording was processed', ('Entry', 'Value'), rows)
 
 
 def _alternatives(tried: Any) -> Iterator[str]:
@@ -167,22 +142,18 @@ def _brief(value: Any) -> str:
 def _search_figure(cost: Array) -> Figure:
     """Return the fitness of the best parameters over the cycles of a search."""
     cycle, fitness = np.arange(float(len(cost))), 1.0 / (1.0 + cost)
-    drawn = Chart(
-        'Bee colony',
-        'cycle',
-        'fitness 1 / (1 + F)',
-        line('predicted', cycle, fitness, 'best source'),
-        note=f'{number(fitness[-1])} after {len(cost) - 1} cycles',
-        alt=f'The fitness rises from {number(fitness[0])} to {number(fitness[-1])} in {len(cost) - 1} cycles.',
-    )
-    return Figure(
-        name='search',
-        caption='Fitness of the bee colony',
-        reading='1 / (1 + F) of the best source so far; F is the sum over the joints of the squared torque error '
+    figure = Figure(
+        'search',
+        'Fitness of the bee colony',
+        '1 / (1 + F) of the best source so far; F is the sum over the joints of the squared torque error '
         'relative to the squared torque. A curve that still rises at its end asks for more cycles.',
-        charts=(drawn,),
         wide=True,
     )
+    note = f'{number(fitness[-1])} after {len(cost) - 1} cycles'
+    alt = f'The fitness rises from {number(fitness[0])} to {number(fitness[-1])} in {len(cost) - 1} cycles.'
+    chart = figure.chart('Bee colony', 'cycle', 'fitness 1 / (1 + F)', note=note, alt=alt)
+    chart.line('predicted', cycle, fitness, 'best source')
+    return figure
 
 
 def torque_figure(run: Run) -> Figure:
@@ -197,36 +168,33 @@ def torque_figure(run: Run) -> Figure:
     worst = int((missed / np.maximum(power, 1e-300)).argmax())
     rows = dataset.trajectory == worst
     time = dataset.time[rows] - dataset.time[rows][0]
-    charts = []
+    which = f' Of {count} runs, the one with the largest error: {dataset.sources[worst]}.' if count > 1 else ''
+    figure = Figure(
+        f'torque_{title.lower()}',
+        f'{title}: torque measured, and predicted before and after',
+        'Blue (identified) should cover grey (measured). The difference below has a scale of its own and '
+        'should look like noise; spikes where a joint reverses are friction near standstill.' + which,
+    )
     for j, joint, (torque, _, _) in run.joints:
         measured, model, before = dataset.tau[rows, j], run.predicted[rows, j], run.described[rows, j]
         errors = [float(np.sqrt(np.mean((measured - other) ** 2))) for other in (before, model)]
-        charts.append(
-            Chart(
-                joint,
-                axis('time [s]', anchor='y2'),
-                axis(f'torque [{torque}]', domain=[0.4, 1.0], limits=_in_sight(measured, model, before)),
-                line('measured', time, measured, 'measured'),
-                line('prior', time, before, 'robot description'),
-                line('predicted', time, model, 'identified'),
-                line('residual', time, measured - model, 'difference', yaxis='y2'),
-                note=f'rmse {number(errors[0])} → {number(errors[1])} {torque}',
-                alt=f'{title}, {joint}: measured torque from {number(measured.min())} to {number(measured.max())} '
-                f'{torque} over {number(time[-1])} s. The root mean square difference falls from {number(errors[0])} '
-                f'{torque} by the robot description to {number(errors[1])} {torque} by the identified model.',
-                height=360,
-                yaxis2=axis(f'difference [{torque}]', domain=[0.0, 0.32], nticks=4),
-                meta='linked',
-            )
+        chart = figure.chart(
+            joint,
+            axis('time [s]', anchor='y2'),
+            axis(f'torque [{torque}]', domain=[0.4, 1.0], limits=_in_sight(measured, model, before)),
+            note=f'rmse {number(errors[0])} → {number(errors[1])} {torque}',
+            alt=f'{title}, {joint}: measured torque from {number(measured.min())} to {number(measured.max())} '
+            f'{torque} over {number(time[-1])} s. The root mean square difference falls from {number(errors[0])} '
+            f'{torque} by the robot description to {number(errors[1])} {torque} by the identified model.',
+            height=360,
+            yaxis2=axis(f'difference [{torque}]', domain=[0.0, 0.32], nticks=4),
+            meta='linked',
         )
-    which = f' Of {count} runs, the one with the largest error: {dataset.sources[worst]}.' if count > 1 else ''
-    return Figure(
-        name=f'torque_{title.lower()}',
-        caption=f'{title}: torque measured, and predicted before and after',
-        reading='Blue (identified) should cover grey (measured). The difference below has a scale of its own and '
-        'should look like noise; spikes where a joint reverses are friction near standstill.' + which,
-        charts=tuple(charts),
-    )
+        chart.line('measured', time, measured, 'measured')
+        chart.line('prior', time, before, 'robot description')
+        chart.line('predicted', time, model, 'identified')
+        chart.line('residual', time, measured - model, 'difference', yaxis='y2')
+    return figure
 
 
 def _in_sight(measured: Array, predicted: Array, described: Array) -> tuple[float, float]:
@@ -239,29 +207,21 @@ def _in_sight(measured: Array, predicted: Array, described: Array) -> tuple[floa
 
 def residual_velocity_figure(run: Run) -> Figure:
     """Return the torque residual against joint velocity, where a wrong friction model shows."""
-    charts = []
+    figure = Figure(
+        'residual_velocity',
+        f'{run.title}: difference against velocity',
+        'The mean should lie on zero. A step or a bend at low speed means that the friction model misses something.',
+    )
     for j, joint, (torque, speed, _) in run.joints:
         residual, velocity = run.residual[:, j], run.dataset.dq[:, j]
         centre, mean, deviation = _binned(velocity, residual)
-        charts.append(
-            Chart(
-                joint,
-                f'velocity [{speed}]',
-                f'difference [{torque}]',
-                dots('measured', velocity, residual, 'samples'),
-                band('residual', centre, mean - deviation, mean + deviation, '± 1 deviation'),
-                line('residual', centre, mean, 'mean at this velocity'),
-                note=f'largest mean {number(float(np.abs(mean).max(initial=0.0)), 2)} {torque}',
-                shapes=[rule('y', 0.0)],
-            )
-        )
-    return Figure(
-        name='residual_velocity',
-        caption=f'{run.title}: difference against velocity',
-        reading='The mean should lie on zero. A step or a bend at low speed means that the friction model misses '
-        'something.',
-        charts=tuple(charts),
-    )
+        note = f'largest mean {number(float(np.abs(mean).max(initial=0.0)), 2)} {torque}'
+        chart = figure.chart(joint, f'velocity [{speed}]', f'difference [{torque}]', note=note)
+        chart.dots('measured', velocity, residual, 'samples')
+        chart.band('residual', centre, mean - deviation, mean + deviation, '± 1 deviation')
+        chart.line('residual', centre, mean, 'mean at this velocity')
+        chart.rule('y', 0.0)
+    return figure
 
 
 def _binned(x: Array, y: Array) -> tuple[Array, Array, Array]:
@@ -283,8 +243,14 @@ def residual_spectrum_figure(run: Run) -> Figure:
     rows = dataset.trajectory == int(np.bincount(dataset.trajectory).argmax())
     count = int(rows.sum())
     window = hann(min(count, max(64, count // 4)))
-    rules = [rule('x', dataset.cutoff)] if dataset.cutoff < 0.5 * dataset.rate else []
-    charts = []
+    filtered = dataset.cutoff < 0.5 * dataset.rate
+    figure = Figure(
+        'residual_spectrum',
+        f'{run.title}: difference by frequency',
+        'Where the difference lies far below the torque, the model explains that frequency. Where they meet, '
+        'only noise and vibration are left; a single high peak is a resonance or a gear.'
+        + (f' Dotted line: the fit used frequencies up to {number(dataset.cutoff)} Hz.' if filtered else ''),
+    )
     for j, joint, (torque, _, _) in run.joints:
         frequency, power = power_spectrum(dataset.tau[rows, j], dataset.rate, window)
         _, left = power_spectrum(run.residual[rows, j], dataset.rate, window)
@@ -295,55 +261,44 @@ def residual_spectrum_figure(run: Run) -> Figure:
         # Both spectra are shown, but not the depths beyond a filter's cutoff.
         top = float(np.sqrt(max(power.max(), left.max())))
         shown = max(0.2 * float(np.sqrt(left.min())), 1e-6 * top, 1e-30), 2.0 * max(top, 1e-29)
-        charts.append(
-            Chart(
-                joint,
-                axis('frequency [Hz]', log=True),
-                axis(f'amplitude [{torque}/√Hz]', log=True, limits=shown),
-                line('measured', frequency, np.sqrt(power), 'measured torque'),
-                line('residual', frequency, np.sqrt(left), 'difference'),
-                note=f'explained up to {number(frequency[known - 1], 2)} Hz' if known else 'nothing explained',
-                shapes=rules,
-            )
-        )
-    return Figure(
-        name='residual_spectrum',
-        caption=f'{run.title}: difference by frequency',
-        reading='Where the difference lies far below the torque, the model explains that frequency. Where they meet, '
-        'only noise and vibration are left; a single high peak is a resonance or a gear.'
-        + (f' Dotted line: the fit used frequencies up to {number(dataset.cutoff)} Hz.' if rules else ''),
-        charts=tuple(charts),
-    )
+        note = f'explained up to {number(frequency[known - 1], 2)} Hz' if known else 'nothing explained'
+        amplitude = axis(f'amplitude [{torque}/√Hz]', log=True, limits=shown)
+        chart = figure.chart(joint, axis('frequency [Hz]', log=True), amplitude, note=note)
+        chart.line('measured', frequency, np.sqrt(power), 'measured torque')
+        chart.line('residual', frequency, np.sqrt(left), 'difference')
+        if filtered:
+            chart.rule('x', dataset.cutoff)
+    return figure
 
 
 def coverage_figure(run: Run, limits: JointLimits) -> Figure:
     """Return velocity against position, one chart per joint, with the limits where the motion comes near them."""
-    charts = []
+    figure = Figure(
+        'coverage',
+        'Where the motion went',
+        'Wide clouds on both sides of zero velocity determine gravity and friction; a joint that hardly moves '
+        'cannot be identified. Dotted lines are limits of the arm.',
+    )
     for j, joint, (_, speed, length) in run.joints:
         q, dq = run.dataset.q[:, j], run.dataset.dq[:, j]
         reach, fast = 0.3 * float(np.ptp(q)), float(np.abs(dq).max())
-        ends = [float(end) for end in (limits.lower[j], limits.upper[j]) if q.min() - reach < end < q.max() + reach]
-        speeds = (-1.0, 1.0) if limits.velocity[j] < 1.3 * fast else ()
-        charts.append(
-            Chart(
-                joint,
-                f'position [{length}]',
-                f'velocity [{speed}]',
-                dots('predicted', q, dq, 'visited', showlegend=False),
-                note=f'range {number(np.ptp(q))} {length}, speed to {number(fast)} {speed}',
-                alt=f'{joint}: positions from {number(q.min())} to {number(q.max())} {length} at speeds '
-                f'up to {number(fast)} {speed}.',
-                height=250,
-                shapes=[rule('x', end) for end in ends] + [rule('y', s * float(limits.velocity[j])) for s in speeds],
-            )
+        chart = figure.chart(
+            joint,
+            f'position [{length}]',
+            f'velocity [{speed}]',
+            note=f'range {number(np.ptp(q))} {length}, speed to {number(fast)} {speed}',
+            alt=f'{joint}: positions from {number(q.min())} to {number(q.max())} {length} at speeds '
+            f'up to {number(fast)} {speed}.',
+            height=250,
         )
-    return Figure(
-        name='coverage',
-        caption='Where the motion went',
-        reading='Wide clouds on both sides of zero velocity determine gravity and friction; a joint that hardly moves '
-        'cannot be identified. Dotted lines are limits of the arm.',
-        charts=tuple(charts),
-    )
+        chart.dots('predicted', q, dq, 'visited', showlegend=False)
+        for end in (float(limits.lower[j]), float(limits.upper[j])):
+            if q.min() - reach < end < q.max() + reach:
+                chart.rule('x', end)
+        for speed_limit in (-float(limits.velocity[j]), float(limits.velocity[j])):
+            if abs(speed_limit) < 1.3 * fast:
+                chart.rule('y', speed_limit)
+    return figure
 
 
 def friction_items(subject: Subject) -> Iterator[Item]:
@@ -363,25 +318,23 @@ def friction_items(subject: Subject) -> Iterator[Item]:
             return torque(dq, load, q) - torque(dq, load)
 
         yield ripple_figure(run.dataset, run.predicted, ripple, np.asarray(frequency), run.joint_types)
-    charts = []
+    figure = Figure(
+        'friction_parameters',
+        'Friction parameters with 95 % intervals',
+        'A bar that crosses zero: this joint does not need that term, or did not move fast or slowly enough '
+        'to show it.',
+    )
     for k, used in enumerate(friction_used(result).T):
         of = result.friction_units[0][k]
-        charts.append(
-            interval_chart(
-                result.friction_names[k].replace('_', ' '),
-                [joint for joint, kept in zip(result.joint_names, used, strict=True) if kept],
-                'ratio' if of == '1' else unit(of),
-                result.friction_values[used, k],
-                result.friction_std[used, k],
-            )
+        drawn = interval_chart(
+            result.friction_names[k].replace('_', ' '),
+            [joint for joint, kept in zip(result.joint_names, used, strict=True) if kept],
+            'ratio' if of == '1' else unit(of),
+            result.friction_values[used, k],
+            result.friction_std[used, k],
         )
-    yield Figure(
-        name='friction_parameters',
-        caption='Friction parameters with 95 % intervals',
-        reading='A bar that crosses zero: this joint does not need that term, or did not move fast or slowly enough '
-        'to show it.',
-        charts=tuple(charts),
-    )
+        figure.charts.append(drawn)
+    yield figure
 
 
 def _curve_figure(subject: Subject) -> Figure:
@@ -398,38 +351,34 @@ def _curve_figure(subject: Subject) -> Figure:
     described = model.damping * velocity + model.friction * np.sign(velocity)
     truth = None if subject.true_friction is None else subject.true_friction(velocity, load)
     points = run.residual + run.friction
-    charts = []
+    figure = Figure(
+        'friction',
+        'Friction curves with data',
+        'The curve should run through the middle of the points. Friction opposes the motion: positive on the '
+        'right, negative on the left, but for a constant offset.',
+    )
     for j, joint, (torque, speed, _) in run.joints:
         v, curve = velocity[:, j], fitted[:, j]
-        traces = [dots('measured', dataset.dq[:, j], points[:, j], 'measured, rigid body subtracted')]
-        if described.any():
-            traces.append(line('prior', v, described[:, j], 'robot description'))
-        if truth is not None:
-            traces.append(line('truth', v, truth[:, j], 'true'))
-        traces.append(line('predicted', v, curve, f'fitted: {friction_label(subject.result.friction_name)}'))
         low, high = np.quantile(points[:, j], [0.002, 0.998])  # a few wild samples do not set the scale
         low, high = min(float(low), float(curve.min())), max(float(high), float(curve.max()))
         margin = 0.06 * (high - low) + 1e-9
         fast = float(np.abs(v).max())
-        charts.append(
-            Chart(
-                joint,
-                f'velocity [{speed}]',
-                axis(f'friction [{torque}]', limits=(low - margin, high + margin)),
-                *traces,
-                note=f'{number(curve[-1])} {torque} at {number(fast, 2)} {speed}',
-                alt=f'{joint}: friction torque against velocity; the fitted curve runs from {number(curve[0])} '
-                f'to {number(curve[-1])} {torque} between {number(-fast, 2)} and {number(fast, 2)} {speed}.',
-                shapes=[rule('y', 0.0)],
-            )
+        chart = figure.chart(
+            joint,
+            f'velocity [{speed}]',
+            axis(f'friction [{torque}]', limits=(low - margin, high + margin)),
+            note=f'{number(curve[-1])} {torque} at {number(fast, 2)} {speed}',
+            alt=f'{joint}: friction torque against velocity; the fitted curve runs from {number(curve[0])} '
+            f'to {number(curve[-1])} {torque} between {number(-fast, 2)} and {number(fast, 2)} {speed}.',
         )
-    return Figure(
-        name='friction',
-        caption='Friction curves with data',
-        reading='The curve should run through the middle of the points. Friction opposes the motion: positive on the '
-        'right, negative on the left, but for a constant offset.',
-        charts=tuple(charts),
-    )
+        chart.dots('measured', dataset.dq[:, j], points[:, j], 'measured, rigid body subtracted')
+        if described.any():
+            chart.line('prior', v, described[:, j], 'robot description')
+        if truth is not None:
+            chart.line('truth', v, truth[:, j], 'true')
+        chart.line('predicted', v, curve, f'fitted: {friction_label(subject.result.friction_name)}')
+        chart.rule('y', 0.0)
+    return figure
 
 
 def _gain_figure(subject: Subject) -> Figure:
@@ -447,7 +396,12 @@ def _gain_figure(subject: Subject) -> Figure:
     def linear(velocity: Array) -> Array:
         return np.stack([np.sign(velocity), velocity, np.ones_like(velocity)], axis=1)
 
-    charts = []
+    figure = Figure(
+        'friction_gain',
+        'Torque error with linear friction and with the friction model',
+        'What is left of the torque over time. Where the curves lie on each other, Coulomb and viscous '
+        'friction with an offset would do.',
+    )
     for j, joint, (torque, _, _) in run.joints:
         speed = trained.dataset.dq[:, j]
         moving = np.abs(speed) > _IN_MOTION * np.abs(speed).max()
@@ -456,25 +410,17 @@ def _gain_figure(subject: Subject) -> Figure:
         fitted = np.linalg.lstsq(linear(speed[moving]), before[moving], rcond=None)[0]
         errors = (after - linear(run.dataset.dq[:, j]) @ fitted)[rows], run.residual[rows, j]
         rms = [number(float(np.sqrt(np.mean(error**2)))) for error in errors]
-        charts.append(
-            Chart(
-                joint,
-                'time [s]',
-                f'torque error [{torque}]',
-                line('prior', time, errors[0], 'linear friction'),
-                line('predicted', time, errors[1], name),
-                note=f'rmse {rms[0]} → {rms[1]} {torque}',
-                alt=f'{joint}: torque error over {number(time[-1])} s, rms {rms[0]} {torque} with linear '
-                f'friction and {rms[1]} {torque} with {name}.',
-            )
+        chart = figure.chart(
+            joint,
+            'time [s]',
+            f'torque error [{torque}]',
+            note=f'rmse {rms[0]} → {rms[1]} {torque}',
+            alt=f'{joint}: torque error over {number(time[-1])} s, rms {rms[0]} {torque} with linear '
+            f'friction and {rms[1]} {torque} with {name}.',
         )
-    return Figure(
-        name='friction_gain',
-        caption='Torque error with linear friction and with the friction model',
-        reading='What is left of the torque over time. Where the curves lie on each other, Coulomb and viscous '
-        'friction with an offset would do.',
-        charts=tuple(charts),
-    )
+        chart.line('prior', time, errors[0], 'linear friction')
+        chart.line('predicted', time, errors[1], name)
+    return figure
 
 
 def ripple_figure(
@@ -497,32 +443,27 @@ def ripple_figure(
     position = low + np.linspace(0.0, 1.0, 400)[:, None] * (high - low)
     curve, along = ripple(np.full_like(position, 1e-6), position), ripple(dataset.dq, dataset.q)
     points = dataset.tau - predicted + along
-    charts = []
+    figure = Figure(
+        'ripple',
+        'Torque ripple of motor and gear',
+        'Cogging and gear errors repeat with the motor shaft, and fast motion hides them. Blue points should '
+        'lie on grey ones; where grey stays at zero throughout, do not believe the ripple of that joint.',
+    )
     for j in np.flatnonzero(frequency):
         torque, _, length = units_of(joint_types[int(j)])
         inside = np.flatnonzero((dataset.q[:, j] >= position[0, j]) & (dataset.q[:, j] <= position[-1, j]))
         inside = inside[spread(len(inside))]
         q, joint, rate = dataset.q[inside, j], dataset.joint_names[j], number(frequency[j])
-        charts.append(
-            Chart(
-                joint,
-                f'position [{length}]',
-                f'ripple [{torque}]',
-                dots('measured', q, points[inside, j], 'measured, the rest subtracted'),
-                line('prior', position[:, j], curve[:, j], 'fitted, at creeping speed'),
-                dots('predicted', q, along[inside, j], 'fitted, along the motion'),
-                note=f'{rate} per {length}',
-                alt=f'{joint}: torque ripple against position, {rate} per {length} with an amplitude of '
-                f'{number(np.abs(curve[:, j]).max())} {torque} at creeping speed.',
-            )
+        alt = (
+            f'{joint}: torque ripple against position, {rate} per {length} with an amplitude of '
+            f'{number(np.abs(curve[:, j]).max())} {torque} at creeping speed.'
         )
-    return Figure(
-        name='ripple',
-        caption='Torque ripple of motor and gear',
-        reading='Cogging and gear errors repeat with the motor shaft, and fast motion hides them. Blue points should '
-        'lie on grey ones; where grey stays at zero throughout, do not believe the ripple of that joint.',
-        charts=tuple(charts),
-    )
+        note = f'{rate} per {length}'
+        chart = figure.chart(joint, f'position [{length}]', f'ripple [{torque}]', note=note, alt=alt)
+        chart.dots('measured', q, points[inside, j], 'measured, the rest subtracted')
+        chart.line('prior', position[:, j], curve[:, j], 'fitted, at creeping speed')
+        chart.dots('predicted', q, along[inside, j], 'fitted, along the motion')
+    return figure
 
 
 def identification_report(
@@ -565,15 +506,15 @@ def identification_report(
         summary=summary(subject),
         verdict=verdict(subject),
         facts=facts(subject),
-        sections=sections_of(
-            ('Good for', uses_of(result)),
-            ('Joints', (joint_table(subject),)),
-            ('Torque', (error_table(subject), *map(torque_figure, runs))),
-            ('Difference', (residual_velocity_figure(judged), residual_spectrum_figure(judged))),
-            ('Friction', friction_items(subject)),
-            ('Parameters', parameter_items(subject)),
-            ('Excitation', (condition_table(result), coverage_figure(trained, model.limits))),
-            ('Replay', () if replayed is None else replay_items(replayed)),
-            ('How it was done', provenance_items(result)),
-        ),
+        sections={
+            'Good for': uses_of(result),
+            'Joints': (joint_table(subject),),
+            'Torque': (error_table(subject), *map(torque_figure, runs)),
+            'Difference': (residual_velocity_figure(judged), residual_spectrum_figure(judged)),
+            'Friction': friction_items(subject),
+            'Parameters': parameter_items(subject),
+            'Excitation': (condition_table(result), coverage_figure(trained, model.limits)),
+            'Replay': () if replayed is None else replay_items(replayed),
+            'How it was done': provenance_items(result),
+        },
     )

@@ -16,24 +16,9 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.model.inertia import joint_unit, split_inertial_parameters
-from robotid_ros.report.content import (
-    Chart,
-    Figure,
-    Item,
-    Level,
-    Table,
-    Trace,
-    axis,
-    intervals,
-    number,
-    percent,
-    quantities,
-    rule,
-    spread,
-    unit,
-    words,
-)
+from robotid_ros.report.content import Chart, Figure, Item, Level, Table, Trace, axis, spread
 from robotid_ros.report.subject import Subject, friction_used, parameters_of
+from robotid_ros.report.wording import number, percent, unit
 
 NORMAL_95 = 1.96
 _GOOD_SHARE, _FAIR_SHARE = 10.0, 50.0  # one deviation in percent of the value: known well, and hardly
@@ -156,41 +141,36 @@ def _link_figure(subject: Subject) -> Figure:
         ticktext=['0.1', '1', '10', '100', '10³'],
         tickangle=0,
     )
-    charts = []
-    for link, members in by_link(names, result.link_names).items():
-        text, levels = [full[k] for k in members], [_share_level(share[k]) for k in members]
-        traces = [
-            _bars(_stretched(deviations[members]), text, '#0072b2', 'x'),
-            _bars(share[members], text, [_LEVEL_COLOURS[level] for level in levels], 'x2'),
-        ]
-        if truth is not None:
-            traces.append(intervals('truth', _stretched((truth - prior) / std)[members], 'true', text))
-        open_ = sum(level == 'bad' for level in levels)
-        largest = number(float(np.abs(deviations[members]).max()), 2)
-        charts.append(
-            Chart(
-                link,
-                change,
-                axis(rows=[short_name(names[k]) for k in members], showgrid=False),
-                *traces,
-                note=f'{len(members) - open_} of {len(members)} determined',
-                alt=f'{link}: {len(members)} base parameters; the data moved them by up to {largest} '
-                f'deviations from the robot description; {open_} are not determined. The table gives the numbers.',
-                height=90 + 22 * max(len(members), 3),
-                xaxis2=part,
-                shapes=[rule('x', float(_stretched(np.array(sign * NORMAL_95)))) for sign in (-1.0, 1.0)],
-                bargap=0.35,
-            )
-        )
-    return Figure(
-        name='parameters',
-        caption='Base parameters by link: what the data changed, and how well they know it',
-        reading='Left: found less described, in standard deviations; between the dotted lines the data do not '
+    figure = Figure(
+        'parameters',
+        'Base parameters by link: what the data changed, and how well they know it',
+        'Left: found less described, in standard deviations; between the dotted lines the data do not '
         'contradict the robot description. Right: the standard deviation in percent of the value; green is known to '
         f'{_GOOD_SHARE:.0f} %, amber to {_FAIR_SHARE:.0f} %, red is not determined. Point at a bar for the whole name.'
         + (' Crosses: the true values.' if truth is not None else ''),
-        charts=tuple(charts),
     )
+    for link, members in by_link(names, result.link_names).items():
+        text, levels = [full[k] for k in members], [_share_level(share[k]) for k in members]
+        open_ = sum(level == 'bad' for level in levels)
+        largest = number(float(np.abs(deviations[members]).max()), 2)
+        chart = figure.chart(
+            link,
+            change,
+            axis(rows=[short_name(names[k]) for k in members], showgrid=False),
+            note=f'{len(members) - open_} of {len(members)} determined',
+            alt=f'{link}: {len(members)} base parameters; the data moved them by up to {largest} '
+            f'deviations from the robot description; {open_} are not determined. The table gives the numbers.',
+            height=90 + 22 * max(len(members), 3),
+            xaxis2=part,
+            bargap=0.35,
+        )
+        chart.traces.append(_bars(_stretched(deviations[members]), text, '#0072b2', 'x'))
+        chart.traces.append(_bars(share[members], text, [_LEVEL_COLOURS[level] for level in levels], 'x2'))
+        if truth is not None:
+            chart.intervals('truth', _stretched((truth - prior) / std)[members], 'true', text)
+        for end in _stretched(np.array([-NORMAL_95, NORMAL_95])).tolist():
+            chart.rule('x', end)
+    return figure
 
 
 def _bars(x: Array, text: Sequence[str], colour: str | Sequence[str], along: str) -> Trace:
@@ -210,17 +190,18 @@ def interval_chart(title: str, rows: Sequence[str], of: str, values: Array, std:
     """Return one chart of values with 95 % intervals, a row for each, arrays of shape (p,), in a unit as printed."""
     half = np.where(np.isfinite(std), NORMAL_95 * std, np.nan)
     clear = int(np.sum(np.abs(values) > half))
-    return Chart(
+    chart = Chart(
         title,
         of,
         axis(rows=rows, showgrid=False),
-        intervals('predicted', values, 'found, 95 %', rows, half),
         note=f'{clear} of {len(rows)} differ from 0',
         alt=f'{title}: {rows[0]} to {rows[-1]}, from {number(values.min())} to '
         f'{number(values.max())} {of}; {clear} of {len(rows)} clearly differ from zero.',
         height=75 + 24 * max(len(rows), 3),
-        shapes=[rule('x', 0.0)],
     )
+    chart.intervals('predicted', values, 'found, 95 %', rows, half)
+    chart.rule('x', 0.0)
+    return chart
 
 
 def _parameter_correlation(subject: Subject) -> tuple[list[str], Array]:
@@ -276,22 +257,20 @@ def _correlation_figure(names: Sequence[str], correlation: Array) -> Figure:
         'colorscale': [[0, '#a34a00'], [0.25, '#efb98a'], [0.5, '#ffffff'], [0.75, '#8fc1e3'], [1, '#00507d']],
         'colorbar': {'thickness': 10, 'outlinewidth': 0, 'tickvals': [-1, -0.5, 0, 0.5, 1]},
     }
-    drawn = Chart(
-        f'{count} parameters',
-        axis(tickangle=-90, **rows),
-        axis(autorange='reversed', **rows),
-        heat,
-        note=f'{strong} {"pair" if strong == 1 else "pairs"} above {_STRONG_CORRELATION:g}',
-        height=130 + 13 * count,
-    )
-    return Figure(
-        name='correlation',
-        caption='Correlation of the parameters',
-        reading='Dark off the diagonal: the motion tells only a combination of the two apart, so both deviations are '
+    figure = Figure(
+        'correlation',
+        'Correlation of the parameters',
+        'Dark off the diagonal: the motion tells only a combination of the two apart, so both deviations are '
         'large although their common effect is known. Another motion separates them.',
-        charts=(drawn,),
         wide=True,
     )
+    note, across = (
+        f'{strong} {"pair" if strong == 1 else "pairs"} above {_STRONG_CORRELATION:g}',
+        axis(tickangle=-90, **rows),
+    )
+    down = axis(autorange='reversed', **rows)
+    figure.chart(f'{count} parameters', across, down, note=note, height=130 + 13 * count).traces.append(heat)
+    return figure
 
 
 def _parameter_table(subject: Subject) -> Table:
@@ -299,24 +278,21 @@ def _parameter_table(subject: Subject) -> Table:
     result, prior, truth = subject.result, subject.prior, subject.true_base
     found, std = result.base_values, result.base_std
     share = relative_deviation(found, std)
-    rows: list[tuple[str, ...]] = []
-    levels: list[Level | None] = []
+    heads = ['#Described', '#Found', '#Deviation [1 σ]', *([] if truth is None else ['#True']), '#Relative [1 σ]']
+    table = Table(
+        'Base parameters',
+        ('Parameter', 'Link', *heads, 'Unit'),
+        reading=f'Green: known to {_GOOD_SHARE:.0f} % or better (1 σ). Amber: to {_FAIR_SHARE:.0f} %. Red: the data '
+        'do not determine it; do not use it on its own.',
+    )
     for link, members in by_link(result.base_names, result.link_names).items():
         for k in members:
             cells = [number(prior[k], 4), number(found[k], 4), number(std[k], 2)]
             cells += [] if truth is None else [number(truth[k], 4)]
             cells.append('> 1000 %' if share[k] > 1000.0 else '< 0.1 %' if share[k] < 0.1 else percent(share[k]))
-            rows.append((result.base_names[k], link, *cells, unit(result.base_units[k])))
-            levels.append(_share_level(share[k]))
-    heads = ['Described', 'Found', 'Deviation [1 σ]', *([] if truth is None else ['True']), 'Relative [1 σ]']
-    return Table(
-        caption='Base parameters',
-        columns=(*words('Parameter', 'Link'), *quantities(*heads), *words('Unit')),
-        rows=tuple(rows),
-        levels=tuple(levels),
-        reading=f'Green: known to {_GOOD_SHARE:.0f} % or better (1 σ). Amber: to {_FAIR_SHARE:.0f} %. Red: the data '
-        'do not determine it; do not use it on its own.',
-    )
+            name, of = result.base_names[k], unit(result.base_units[k])
+            table.add(name, link, *cells, of, level=_share_level(share[k]))
+    return table
 
 
 def _link_table(subject: Subject) -> Table:
@@ -324,16 +300,16 @@ def _link_table(subject: Subject) -> Table:
     mass, centre, inertia = split_inertial_parameters(result.inertial)
     prior, _, _ = split_inertial_parameters(subject.model.inertial)
     figures = np.column_stack([prior, mass, centre, np.linalg.eigvalsh(inertia)])
-    heads = ['Prior mass [kg]', 'Mass [kg]']
-    heads += [*(f'c{axis} [m]' for axis in 'xyz'), *(f'I{k} [kg·m²]' for k in (1, 2, 3))]
+    heads = ['#Prior mass [kg]', '#Mass [kg]']
+    heads += [*(f'#c{axis} [m]' for axis in 'xyz'), *(f'#I{k} [kg·m²]' for k in (1, 2, 3))]
     if result.has_rotor_inertia:
         figures = np.column_stack([figures, result.rotor_inertia])
         units = {joint_unit('kg*m^2', kind).replace('*m^2', '·m²') for kind in result.joint_types}
-        heads.append(f'Ia [{" or ".join(sorted(units))}]')
+        heads.append(f'#Ia [{" or ".join(sorted(units))}]')
     return Table(
-        caption='Links: physically consistent standard parameters',
-        columns=(*words('Link'), *quantities(*heads)),
-        rows=tuple((link, *map(number, row)) for link, row in zip(result.link_names, figures, strict=True)),
+        'Links: physically consistent standard parameters',
+        ('Link', *heads),
+        ((link, *map(number, row)) for link, row in zip(result.link_names, figures, strict=True)),
         reading='One set out of many with the same torques, the one closest to the robot description that a real body '
         'can have. c: centre of mass in the link frame; I1 to I3: principal moments about it; Ia: rotor inertia seen '
         f'at the joint. They leave {percent(subject.consistent_error, 2)} of the torque unexplained, the base '

@@ -21,7 +21,7 @@ from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.verdict import Metrics, torque_metrics
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.report.content import units_of
+from robotid_ros.report.wording import units_of
 
 _RIPPLE = ('ripple_sin', 'ripple_cos')
 _ROUNDING = 1e-12  # of the largest parameter

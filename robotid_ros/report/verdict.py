@@ -19,7 +19,6 @@ from robotid_ros.identification import IdentificationResult
 from robotid_ros.report.content import (
     GOOD_CONDITION,
     POOR_CONDITION,
-    Chart,
     Fact,
     Figure,
     Item,
@@ -29,18 +28,10 @@ from robotid_ros.report.content import (
     axis,
     condition_fact,
     condition_level,
-    friction_label,
-    integer,
-    intervals,
-    number,
-    percent,
-    quantities,
-    rule,
-    sentence,
     usable,
-    words,
 )
 from robotid_ros.report.subject import Subject
+from robotid_ros.report.wording import friction_label, integer, number, percent, sentence
 
 _GOOD_MATCH, _FAIR_MATCH = 85.0, 65.0  # %
 _WORSE_THAN_TRAINING = 1.5
@@ -149,24 +140,21 @@ def facts(subject: Subject) -> tuple[Fact, ...]:
 def uses_of(result: IdentificationResult) -> Iterator[Item]:
     """Yield what the model is good for, each with its number."""
     if result.good_for:
-        yield Table(
-            caption='What the model is good for',
-            columns=words('Use', 'Answer'),
-            rows=tuple((use.name, f'{"Yes" if use.good else "No"}: {sentence(use.text)}') for use in result.good_for),
-            levels=tuple('good' if use.good else 'bad' for use in result.good_for),
-        )
+        table = Table('What the model is good for', ('Use', 'Answer'))
+        for use in result.good_for:
+            answer = f'{"Yes" if use.good else "No"}: {sentence(use.text)}'
+            table.add(use.name, answer, level='good' if use.good else 'bad')
+        yield table
 
 
 def joint_table(subject: Subject) -> Table:
     """Return what can be said of each joint, and what to do next."""
-    found = [_joint_advice(subject, j) for j in range(len(subject.result.joint_names))]
-    return Table(
-        caption='Joint by joint',
-        columns=words('Joint', 'Finding', 'Next'),
-        rows=tuple((name, *said) for name, (_, *said) in zip(subject.result.joint_names, found, strict=True)),
-        levels=tuple(level for level, _, _ in found),
-        reading=f'On the {subject.judged.title.lower()} data.',
-    )
+    reading = f'On the {subject.judged.title.lower()} data.'
+    table = Table('Joint by joint', ('Joint', 'Finding', 'Next'), reading=reading)
+    for j, name in enumerate(subject.result.joint_names):
+        level, *said = _joint_advice(subject, j)
+        table.add(name, *said, level=level)
+    return table
 
 
 def _is_noise(subject: Subject, j: int) -> bool:
@@ -235,29 +223,12 @@ def error_table(subject: Subject) -> Table:
     result, noise, judged = subject.result, subject.noise, subject.judged.title.lower()
     pair = subject.before, subject.metrics
     others = [name for name in _SETS if name in result.metrics and name != judged]
-    heads = ['Match [before]', 'Match [after]', 'RMSE [before]', 'RMSE [after]']
-    heads += [f'{title} [{name}]' for name in others for title in ('RMSE', 'Match')]
-    heads += [] if noise is None else [f'Noise [{judged}]']
-
-    def match(value: float) -> str:  # below zero where the error is larger than the torque
-        return 'none' if value < 0.0 else percent(value)
-
-    rows: list[tuple[str, ...]] = []
-    for j, joint in enumerate(result.joint_names):
-        cells = [match(errors.match[j]) for errors in pair] + [number(errors.rmse[j]) for errors in pair]
-        for name in others:
-            cells += [number(result.metrics[name].rmse[j]), match(result.metrics[name].match[j])]
-        cells += [] if noise is None else [number(noise[j])]
-        rows.append((joint, *cells, subject.torque_unit(j)))
-    total = [match(100.0 - errors.relative_error_total) for errors in pair] + ['', '']
-    for name in others:
-        total += ['', match(100.0 - result.metrics[name].relative_error_total)]
-    rows.append(('All joints', *total, *('' for _ in heads[len(total) :]), ''))
-    return Table(
-        caption='Error per joint, before and after',
-        columns=(*words('Joint'), *quantities(*heads), *words('Unit')),
-        rows=tuple(rows),
-        levels=(*(_joint_level(subject, j) for j in range(len(result.joint_names))), None),
+    heads = ['#Match [before]', '#Match [after]', '#RMSE [before]', '#RMSE [after]']
+    heads += [f'#{title} [{name}]' for name in others for title in ('RMSE', 'Match')]
+    heads += [] if noise is None else [f'#Noise [{judged}]']
+    table = Table(
+        'Error per joint, before and after',
+        ('Joint', *heads, 'Unit'),
         reading=f'On the {judged} data. Before: the prediction of the robot description, with its friction where that '
         'is nearer; after: of the identified model. Match is 100 % less the relative error. Green: '
         f'{_GOOD_MATCH:.0f} % or more; amber: {_FAIR_MATCH:.0f} % or more. Joints that carry little torque match less: '
@@ -265,14 +236,29 @@ def error_table(subject: Subject) -> Table:
         + ('.' if noise is None else '; where it is no more than the noise, nothing is left to explain.'),
     )
 
+    def match(value: float) -> str:  # below zero where the error is larger than the torque
+        return 'none' if value < 0.0 else percent(value)
+
+    for j, joint in enumerate(result.joint_names):
+        cells = [match(errors.match[j]) for errors in pair] + [number(errors.rmse[j]) for errors in pair]
+        for name in others:
+            cells += [number(result.metrics[name].rmse[j]), match(result.metrics[name].match[j])]
+        cells += [] if noise is None else [number(noise[j])]
+        table.add(joint, *cells, subject.torque_unit(j), level=_joint_level(subject, j))
+    total = [match(100.0 - errors.relative_error_total) for errors in pair] + ['', '']
+    for name in others:
+        total += ['', match(100.0 - result.metrics[name].relative_error_total)]
+    table.add('All joints', *total, *('' for _ in heads[len(total) :]), '')
+    return table
+
 
 def condition_table(result: IdentificationResult) -> Table:
     """Return the condition number of the training data, with its light."""
     return Table(
-        caption='Condition number of the observation matrix',
-        columns=(*words('Of'), *quantities('SI units', 'Column-scaled')),
-        rows=(('Training data', number(result.condition_si), number(result.condition_scaled)),),
-        levels=(condition_level(result.condition_scaled),),
+        'Condition number of the observation matrix',
+        ('Of', '#SI units', '#Column-scaled'),
+        [('Training data', number(result.condition_si), number(result.condition_scaled))],
+        [condition_level(result.condition_scaled)],
         reading='The ratio of the largest singular value of the matrix to the smallest: by how much more the noise '
         'disturbs the combination of parameters that was excited worst than the one that was excited best. The '
         f'scaled number does not depend on units: below {GOOD_CONDITION:.0f} is good, above {POOR_CONDITION:.0f} '
@@ -286,41 +272,41 @@ def replay_items(found: Replayed) -> Iterator[Item]:
     rows = found.joint_names
     before, after = found.described.relative, found.identified.relative
     low, high = float(min(before.min(), after.min())), float(max(before.max(), after.max()))
-    drawn = Chart(
+    figure = Figure(
+        'replay',
+        'Does the simulated arm move as the recorded one did?',
+        f'Left of the dotted line, at {READY:g} %, a joint is ready for simulation.',
+        wide=True,
+    )
+    chart = figure.chart(
         'Error of the motion',
         axis('error [%]', log=True, limits=(0.5 * max(low, 1e-3), 2.0 * max(high, READY))),
         axis(rows=rows),
-        intervals('prior', before, 'before: as described', rows, shift=0.12),
-        intervals('predicted', after, 'after: as identified', rows, shift=-0.12),
         note=f'windows of {found.window:g} s',
         alt='Motion error of each joint: '
         + '; '.join(f'{name} {number(before[j])} % before, {number(after[j])} % after' for j, name in enumerate(rows)),
         height=90 + 34 * len(rows),
-        shapes=[rule('x', READY)],
     )
-    yield Figure(
-        name='replay',
-        caption='Does the simulated arm move as the recorded one did?',
-        reading=f'Left of the dotted line, at {READY:g} %, a joint is ready for simulation.',
-        charts=(drawn,),
-        wide=True,
-    )
+    chart.intervals('prior', before, 'before: as described', rows, shift=0.12)
+    chart.intervals('predicted', after, 'after: as identified', rows, shift=-0.12)
+    chart.rule('x', READY)
+    yield figure
     yield from replay_tables(found)
 
 
 def replay_tables(found: Replayed) -> Iterator[Table]:
     """Yield the motion errors of each joint, and the servos where there are some."""
     rows = found.joint_names
-    errors = {'Error [before]': found.described, 'Error [after]': found.identified}
-    more = {'All friction': found.whole, 'Possible': found.possible}
+    errors = {'#Error [before]': found.described, '#Error [after]': found.identified}
+    more = {'#All friction': found.whole, '#Possible': found.possible}
     errors |= {name: error for name, error in more.items() if error is not None}
     relative = zip(*(map(percent, error.relative) for error in errors.values()), strict=True)
     rms = zip(*(map(number, error.rms) for error in (found.described, found.identified)), strict=True)
     yield Table(
-        caption='Motion errors',
-        columns=(*words('Joint'), *quantities(*errors, 'RMS [before]', 'RMS [after]')),
-        rows=tuple((joint, *shares, *sizes) for joint, shares, sizes in zip(rows, relative, rms, strict=True)),
-        levels=tuple('good' if value < READY else 'caution' for value in found.identified.relative),
+        'Motion errors',
+        ('Joint', *errors, '#RMS [before]', '#RMS [after]'),
+        ((joint, *shares, *sizes) for joint, shares, sizes in zip(rows, relative, rms, strict=True)),
+        ('good' if value < READY else 'caution' for value in found.identified.relative),
         reading='Difference of the simulated from the recorded positions, as a part of the motion within the windows, '
         'and its root mean square [rad or m]. Before: the arm as described; after: as the exported MJCF holds it; '
         'all friction: with what no MJCF holds; possible: of an arm exactly as identified, driven by a torque '
@@ -329,15 +315,11 @@ def replay_tables(found: Replayed) -> Iterator[Table]:
     servo = found.servo
     if servo is not None:
         columns = zip(servo.stiffness, servo.damping, 100.0 * servo.share, servo.play, servo.match, strict=True)
+        heads = ('#Stiffness [N·m/rad]', '#Damping [N·m·s/rad]', '#Model torque [%]', '#Play [rad]', '#Match [%]')
         yield Table(
-            caption='Servos',
-            columns=(
-                *words('Joint'),
-                *quantities(
-                    'Stiffness [N·m/rad]', 'Damping [N·m·s/rad]', 'Model torque [%]', 'Play [rad]', 'Match [%]'
-                ),
-            ),
-            rows=tuple((joint, *map(number, row)) for joint, row in zip(rows, columns, strict=True)),
+            'Servos',
+            ('Joint', *heads),
+            ((joint, *map(number, row)) for joint, row in zip(rows, columns, strict=True)),
             reading='Found in the first half of the recording. '
             f'The command arrives {number(1e3 * servo.delay, 2)} ms late.',
         )

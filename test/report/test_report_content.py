@@ -26,10 +26,11 @@ from robotid_ros.identification.judge import Alternative, Decision
 from robotid_ros.identification.verdict import JointVerdict
 from robotid_ros.model import RobotModel
 from robotid_ros.report import Report, Table
-from robotid_ros.report.content import Chart, Item, Trace, envelope, integer, number, percent, spread, unit
+from robotid_ros.report.content import Chart, Item, Trace, envelope, spread
 from robotid_ros.report.identification import identification_report, ripple_figure
 from robotid_ros.report.subject import predicted_run
 from robotid_ros.report.verdict import velocity_share
+from robotid_ros.report.wording import integer, number, percent, unit
 
 Identified = tuple[RobotModel, Dataset, Dataset, IdentificationResult]
 
