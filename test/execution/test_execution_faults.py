@@ -95,9 +95,9 @@ def test_a_velocity_that_is_told_wrong_now_and_then_stops_nothing(seed, mode):
 
 
 @pytest.mark.parametrize(('later', 'since', 'factor'), [
-    (0.0, 0.1, -3.0),
-    (0.4, 0.1, 4.0),
-    (0.8, 0.6, -3.0),
+    (0.0, 0.1, 4.0),
+    (0.8, 0.1, -3.0),
+    (0.4, 0.6, -3.0),
     (1.2, 0.6, 4.0),
 ])  # fmt: skip
 @pytest.mark.parametrize('mode', sorted(MODES))
