@@ -79,7 +79,7 @@ def test_a_healthy_run_is_never_stopped(mode, feedback):
     assert_within_limits(run, -0.5)
 
 
-@settings(deadline=None, max_examples=4)
+@settings(deadline=None, max_examples=8)
 @given(seed=st.integers(0, 10**6), mode=modes)
 def test_a_velocity_that_is_told_wrong_now_and_then_stops_nothing(seed, mode):
     """A driver that divides a way by the length of the wrong cycle is off by any factor, for one reading."""

@@ -123,7 +123,7 @@ def test_a_doubt_about_the_set_up_is_told_and_kept() -> None:
 
 def test_a_doubt_ends_with_what_it_was_about(monkeypatch: pytest.MonkeyPatch) -> None:
     """While the ceiling is looked for, much else helps; with the ceiling found, nothing does."""
-    data, doubts = recorded(3, replace(SHORT, gravity=-ARM.gravity)), []
+    data, doubts = recorded(3, replace(ARM, gravity=-ARM.gravity)), []
     clear = setup_search._Search.challenger
 
     def doubtful(search, candidates, setup, held):
@@ -133,7 +133,7 @@ def test_a_doubt_ends_with_what_it_was_about(monkeypatch: pytest.MonkeyPatch) ->
         return clear(search, candidates, setup, held)
 
     monkeypatch.setattr(setup_search._Search, 'challenger', doubtful)
-    setup, _ = find_setup([data], SHORT)
+    setup, _ = find_setup([data], ARM)
     assert doubts
     assert kinds(setup) == [('gravity', ())]
     assert setup.doubt is None
@@ -346,7 +346,7 @@ def test_the_size_of_the_efforts_does_not_matter(factor: float) -> None:
 @pytest.mark.parametrize(('factor', 'masses'), [(1e-2, 0.0), (1e2, 0.0), (1e2, 1.0)])
 def test_the_size_of_the_arm_does_not_matter(factor: float, masses: float) -> None:
     """Lengths and gravity a hundred times as large make the same motion, with torques that grow by the square."""
-    data, arm = recorded(1, SHORT), replace(SHORT, inertial=masses * SHORT.inertial)
+    data, arm = recorded(1), replace(ARM, inertial=masses * ARM.inertial)
     placements, tip, inertial = np.array(arm.placements), np.array(arm.tip), np.array(arm.inertial)
     placements[:, :3, 3] *= factor
     tip[:3, 3] *= factor
