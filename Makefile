@@ -6,6 +6,8 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constr
 INPUTS := setup.py setup.cfg package.xml constraints.txt
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+# Some set it, and then each of the hundreds of processes that tests start compiles all that it imports: 2.4 s in place of 0.9.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-nodes test-core mutants coverage test-matrix lint audit docs bench clean
@@ -54,10 +56,13 @@ SPREAD := --dist loadfile --no-loadscope-reorder --numprocesses
 NODE_FILES = $(filter-out test/excitation/%,$(shell grep -l 'mark\.ros' test/*/test_*.py))
 NODES_FIRST := $(patsubst %,test/%.py,demo/test_demo nodes/test_chain_node nodes/test_recorder_node \
 	nodes/test_identification_node calibration/test_calibration_live)
-CORE_FIRST := $(patsubst %,test/%.py,package/test_docs_blocks report/test_report_page \
-	identification/test_identification_estimators dynamics/test_dynamics_minimal_model friction/test_friction_strokes \
-	execution/test_execution_faults commands/test_cli package/test_docs_build identification/test_identification_er16 \
-	identification/test_identification_damage excitation/test_excitation_optimizer fleet/test_fleet)
+CORE_FIRST := $(patsubst %,test/%.py,identification/test_identification_setup execution/test_execution_faults \
+	identification/test_identification_any_arm package/test_docs_blocks report/test_report_page \
+	identification/test_identification_estimators identification/test_identification_damage \
+	identification/test_identification_plausibility excitation/test_excitation_optimizer friction/test_friction_strokes \
+	free_floating/test_free_floating_design dynamics/test_dynamics_minimal_model package/test_docs_build \
+	identification/test_identification_er16 execution/test_execution_run calibration/test_calibration_estimate \
+	fleet/test_fleet commands/test_cli)
 test: $(VENV)/.test
 	@echo 'two groups of tests, about ten minutes; each is printed when it has ended'
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target test-nodes test-core

@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,6 +93,20 @@ def clearance(check: ReferenceCheck, positions: Array) -> float:
 # -- faults drawn at random ------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=2)
+def _plans(robot: Path | None) -> tuple[RunPlan, RunPlan]:
+    """Return the run of one design for a controller that replaces trajectories at once, and for one that blends."""
+    model, config, check = arm(robot)
+    trajectory = stoppable_design(model, config).trajectory
+    start = trajectory.position([0.0])[0]
+    run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
+    immediate, blend = (
+        plan_run(start, trajectory, check, replace(run, trajectory_replacement=k), arm_check(model, config))
+        for k in ('immediate', 'blend')
+    )
+    return immediate, blend
+
+
 def random_faults(
     count: int, seed: int, robot: Path | None = None, *, pairs: bool = False, only: str = ''
 ) -> list[Outcome]:
@@ -99,14 +114,7 @@ def random_faults(
 
     Of the seeds from ``seed`` on, those run whose fault has ``only`` in its name.
     """
-    model, config, check = arm(robot)
-    trajectory = stoppable_design(model, config).trajectory
-    start = trajectory.position([0.0])[0]
-    run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
-    plans = [
-        plan_run(start, trajectory, check, replace(run, trajectory_replacement=k), arm_check(model, config))
-        for k in ('immediate', 'blend')
-    ]
+    plans = _plans(robot)
     outcomes: list[Outcome] = []
     for k in range(seed, seed + count):
         rng, mode = np.random.default_rng(k), k % 3

@@ -39,7 +39,7 @@ FROM_REST = FourierTrajectory(
 
 
 def new_plan(trajectory=TRAJECTORY, **settings):
-    config = RunConfig(**{'periods': 3, 'settling_time': 0.3, 'ramp_velocity': 1.5, **settings})
+    config = RunConfig(**{'periods': 2, 'settling_time': 0.3, 'ramp_velocity': 1.5, **settings})
     return plan_run(np.zeros(3), trajectory, CHECK, config)
 
 

@@ -10,6 +10,7 @@
 """Geometry for the recursions: each link in a frame whose z axis is the joint's axis."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal, TypeAlias, cast
 
 import numpy as np
@@ -36,20 +37,28 @@ def aligned_chain(model: RobotModel) -> tuple[Array, Array, Array, Array]:
         Along which origin i moves, in aligned frame i - 1; zero for a revolute joint.
     to_aligned : ndarray, shape (n, 10, 10)
         Inertial parameters in the aligned frame from those in the link frame; the identity where both are the same.
+
+    All of them are read-only: models of one geometry, under other gravities say, have the same arrays.
     """
-    n = model.n
-    align = np.stack([_alignment(axis) for axis in model.axes])
+    return _aligned_chain(model.joint_types, model.placements.tobytes(), model.axes.tobytes())
+
+
+@lru_cache(maxsize=64)
+def _aligned_chain(joint_types: tuple[str, ...], placements: bytes, axes: bytes) -> tuple[Array, Array, Array, Array]:
+    n = len(joint_types)
+    align = np.stack([_alignment(axis) for axis in np.frombuffer(axes).reshape(n, 3)])
     rotations, slides = np.empty((n, 3, 3)), np.zeros((n, 3))
     offsets = np.empty((n, 3))
     previous = np.eye(3)
-    for k in range(n):
-        placement = model.placements[k]
+    for k, placement in enumerate(np.frombuffer(placements).reshape(n, 4, 4)):
         rotations[k] = previous.T @ placement[:3, :3] @ align[k]
         offsets[k] = previous.T @ placement[:3, 3]
-        if model.joint_types[k] == 'prismatic':
+        if joint_types[k] == 'prismatic':
             slides[k] = rotations[k][:, 2]
         previous = align[k]
     to_aligned = np.stack([transform_inertial_parameters(np.eye(10), e.T, np.zeros(3)).T for e in align])
+    for array in (rotations, offsets, slides, to_aligned):
+        array.flags.writeable = False
     return rotations, offsets, slides, to_aligned
 
 

@@ -89,12 +89,6 @@ def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = Fals
     revolute = np.array([[kind == 'revolute'] for kind in model.joint_types])
     joints = np.concatenate([revolute, rotations.reshape(n, 9), offsets, slides], axis=1)
     none = np.zeros(n)
-    terms = np.zeros((n, 10, 21))  # of each parameter: how many weights are not zero, then their places and values
-    for k, link in enumerate(to_aligned):
-        for row, weights in zip(terms[k], link.T, strict=True):
-            places = np.flatnonzero(weights)
-            row[0] = len(places)
-            row[1 : 1 + 2 * len(places)] = np.column_stack([places, weights[places]]).ravel()
     parts = [
         [n, not np.array_equal(model.coupling, np.eye(n))],
         -model.gravity if falls else np.zeros(3),
@@ -104,11 +98,24 @@ def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = Fals
         model.rotor_inertia if rotor_inertia else none,
         model.damping if friction else none,
         model.friction if friction else none,
-        terms,
+        _sparse(n, to_aligned.tobytes()),
     ]
     packed = np.concatenate([np.ravel(part) for part in parts]).astype(np.float64)
     packed.flags.writeable = False
     return packed
+
+
+@lru_cache(maxsize=64)
+def _sparse(n: int, to_aligned: bytes) -> Array:
+    """Return of each parameter how many weights are not zero, then their places and values, shape (n, 10, 21)."""
+    terms = np.zeros((n, 10, 21))
+    for k, link in enumerate(np.frombuffer(to_aligned).reshape(n, 10, 10)):
+        for row, weights in zip(terms[k], link.T, strict=True):
+            places = np.flatnonzero(weights)
+            row[0] = len(places)
+            row[1 : 1 + 2 * len(places)] = np.column_stack([places, weights[places]]).ravel()
+    terms.flags.writeable = False
+    return terms
 
 
 @lru_cache(maxsize=64)

@@ -93,8 +93,8 @@ class Belief:
         with np.errstate(invalid='ignore'):
             read = np.isfinite(position) & (np.abs(position) < _ANYWHERE)
         raw = np.where(read, position, 0.0)
-        first = np.isneginf(self._time)
-        gap = np.where(first, 0.0, np.clip(time - np.where(first, 0.0, self._time), 0.0, 1e3))
+        first = self._time == -np.inf
+        gap = np.where(first, 0.0, np.minimum(np.maximum(time - self._time, 0.0), 1e3))
         jump = np.where(read & ~first, raw - self._lie - self._track, 0.0)
         possible = np.abs(jump) <= _FASTER * self._fastest * (gap + self._stamp_error) + _NOISE
         self._lie += np.where(possible, 0.0, jump)
@@ -117,14 +117,15 @@ class Belief:
         unlike = witness & np.isfinite(slope) & np.isfinite(told) & ~agree & (over <= 2.0 * _SLOPE)
         good = plausible & ~unlike
         both = np.minimum(np.abs(told), np.abs(slope))
-        self.shown_speed = np.where(sane & np.isfinite(slope), np.nan_to_num(both), 0.0)
+        self.shown_speed = np.where(sane & np.isfinite(slope), both, 0.0)
         known = np.isfinite(slope) & (over <= GOES_ON)
         told = np.where(sane & (witness | (~known & (self._doubted <= self._witnessed))), told, slope)
         most = _FASTER * self._fastest
-        value = np.clip(np.nan_to_num(np.where(np.isfinite(told), told, slope)), -most, most)
+        value = np.where(np.isfinite(told), told, slope)
+        value = np.minimum(np.maximum(np.where(np.isnan(value), 0.0, value), -most), most)
         self._place, self._velocity = np.where(good, self._track, self._place), np.where(good, value, self._velocity)
         self._came = np.where(good, now, self._came)
-        self._good = np.where(good | np.isneginf(self._good), time, self._good)
+        self._good = np.where(good | (self._good == -np.inf), time, self._good)
         if good.any() and (good | self.lying).all():
             self.motion, self.place_time = JointMotion(position=self._place, velocity=self._velocity), time
             self.alone = bool(over.min() > 2.0 * _SLOPE)

@@ -86,18 +86,24 @@ class Spline:
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
         """Return positions, velocities and accelerations, (N, n) each, at times (N,) not before the first point [s]."""
+        moving = times < self.end
+        if moving.all():
+            return self._inside(times)
         n = len(self._last)
         q, dq, ddq = np.tile(self._last, (len(times), 1)), np.zeros((len(times), n)), np.zeros((len(times), n))
-        moving = times < self.end
         if moving.any():
-            at = times[moving]
-            segment = np.maximum(np.searchsorted(self._knots, at, side='right') - 1, 0)
-            c0, c1, c2, c3, c4, c5 = self._coefficients[:, segment]
-            s = (at - self._knots[segment])[:, None]
-            q[moving] = c0 + s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * c5))))
-            dq[moving] = c1 + s * (2.0 * c2 + s * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5)))
-            ddq[moving] = 2.0 * c2 + s * (6.0 * c3 + s * (12.0 * c4 + s * 20.0 * c5))
+            q[moving], dq[moving], ddq[moving] = self._inside(times[moving])
         return q, dq, ddq
+
+    def _inside(self, times: Array) -> tuple[Array, Array, Array]:
+        segment = np.maximum(self._knots.searchsorted(times, side='right') - 1, 0)
+        c0, c1, c2, c3, c4, c5 = self._coefficients[:, segment]
+        s = (times - self._knots[segment])[:, None]
+        return (
+            c0 + s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * c5)))),
+            c1 + s * (2.0 * c2 + s * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5))),
+            2.0 * c2 + s * (6.0 * c3 + s * (12.0 * c4 + s * 20.0 * c5)),
+        )
 
 
 class CommandPoint(NamedTuple):

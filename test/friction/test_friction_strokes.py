@@ -219,9 +219,9 @@ def test_a_sweep_is_told_from_an_excitation_by_its_reference() -> None:
 
 @pytest.mark.parametrize('name', LAWS)
 def test_friction_is_recovered_with_honest_deviations(name: str) -> None:
-    """Monte Carlo: 100 joints of one law with noise of their own; 95 % intervals hold the truth in 90 to 99 %."""
+    """Monte Carlo: 50 joints of one law with noise of their own; 95 % intervals hold the truth in 90 to 99 %."""
     rng = np.random.default_rng(11)
-    joints, places = 100, np.linspace(0.0, 0.4, 8)
+    joints, places = 50, np.linspace(0.0, 0.4, 8)
     friction = law(name, rng.uniform(4.0, 8.0, joints), rng.uniform(1.0, 4.0, joints))
     model = friction_model(name)
     rows: list[tuple[int, float, float]] = []

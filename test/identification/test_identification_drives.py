@@ -212,11 +212,10 @@ def told(at: str, drives: Array, seed: int, payload: Array | None = None) -> Dat
     return replace(data, tau=torque, tau_filtered=torque, unfiltered=None)
 
 
-@pytest.mark.parametrize('seed', range(2))
-def test_all_that_reads_or_writes_efforts_goes_by_what_the_configuration_says_of_them(seed: int) -> None:
-    drives = random_drives(seed)
+def test_all_that_reads_or_writes_efforts_goes_by_what_the_configuration_says_of_them() -> None:
+    drives = random_drives(0)
     body = inertial_parameters(4.0, np.array([0.02, 0.01, 0.1]), 0.02 * np.eye(3))
-    config = replace(PLAIN, seed=seed)
+    config = replace(PLAIN, seed=0)
     found: dict[str, list[Array]] = {}
     for at in ('joints', 'motors'):
         arm = replace(MODEL, drives=drives, effort_at=at)

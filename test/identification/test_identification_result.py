@@ -12,6 +12,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -297,20 +298,22 @@ def in_units(model: RobotModel, mass: float, time: float) -> RobotModel:
     )
 
 
+@cache
+def identified_in_units(kilogram: float, second: float) -> IdentificationResult:
+    arm, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(8)
+    real = replace(arm, inertial=arm.inertial * rng.uniform(0.8, 1.2, (6, 1)))
+    model, sets = in_units(arm, kilogram, second), []
+    for seed in (1, 2):
+        plain = data_of(arm, seed, 0.1, 0.9, real)
+        signals = (second * plain.time, plain.q, plain.dq / second, plain.ddq / second**2)
+        sets.append(dataset(model, signals, plain.tau * kilogram / second**2, rate=100.0 / second))
+    return identify(sets[0], model, validation=sets[1])
+
+
 @pytest.mark.parametrize(('mass', 'time'), [(1e-6, 1.0), (1e6, 1.0), (1e-3, 0.1), (1.0, 30.0)])
 def test_light_and_heavy_fast_and_slow_arms_are_identified_alike(mass: float, time: float) -> None:
     """No constant of the identification has a unit of mass or time: told in others, an arm has the same answer."""
-    arm, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(8)
-    real = replace(arm, inertial=arm.inertial * rng.uniform(0.8, 1.2, (6, 1)))
-    found = []
-    for kilogram, second in ((1.0, 1.0), (mass, time)):
-        model, sets = in_units(arm, kilogram, second), []
-        for seed in (1, 2):
-            plain = data_of(arm, seed, 0.1, 0.9, real)
-            signals = (second * plain.time, plain.q, plain.dq / second, plain.ddq / second**2)
-            sets.append(dataset(model, signals, plain.tau * kilogram / second**2, rate=100.0 / second))
-        found.append(identify(sets[0], model, validation=sets[1]))
-    one, other = found
+    one, other = found = identified_in_units(1.0, 1.0), identified_in_units(mass, time)
     assert one.usable == other.usable is True
     errors = [each.metrics['validation'].relative_error_total for each in found]
     assert errors[1] == pytest.approx(errors[0], rel=1e-3)

@@ -20,6 +20,7 @@ from scipy.spatial.transform import Rotation
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
+from robotid_ros.errors import ModelWarning
 from robotid_ros.identification import hypotheses, identify, setup_search
 from robotid_ros.identification.judge import Decision, Score
 from robotid_ros.identification.plausibility import torque_size
@@ -29,16 +30,19 @@ from robotid_ros.model import RobotModel
 
 ARM = RobotModel.from_urdf(UR10E)
 SIZES = np.array([8.0, 10.0, 6.0, 2.0, 1.5, 1.0])
+# The same arm with its wrist locked, for what does not depend on how many joints there are.
+with pytest.warns(ModelWarning, match='joints held at zero'):
+    SHORT = RobotModel.from_urdf(UR10E, joints=ARM.joint_names[:3])
 
 
 def recorded(seed: int, arm: RobotModel = ARM) -> Dataset:
     """Return a recording of the arm whose links differ from the description by up to a fifth, with friction."""
     rng = np.random.default_rng(seed)
     real = replace(arm, inertial=arm.inertial * rng.uniform(0.8, 1.2, (arm.n, 1)))
-    motion = fourier_motion(arm.n, rng, size=0.8, seconds=12.0)
+    motion, sizes = fourier_motion(arm.n, rng, size=0.8, seconds=12.0), SIZES[: arm.n]
     dq = motion[2]
-    torque = pinocchio_torque(real, *motion[1:]) + SIZES * np.sign(dq) + 0.5 * SIZES * dq
-    return dataset(arm, motion, torque + 0.05 * SIZES * rng.standard_normal(dq.shape))
+    torque = pinocchio_torque(real, *motion[1:]) + sizes * np.sign(dq) + 0.5 * sizes * dq
+    return dataset(arm, motion, torque + 0.05 * sizes * rng.standard_normal(dq.shape))
 
 
 def changed(data: Dataset, position: Array, torque: Array) -> Dataset:
@@ -52,7 +56,7 @@ def kinds(setup: SetUp) -> list[tuple[str, tuple[str, ...]]]:
     return [(each.kind, each.joints) for each in setup.findings]
 
 
-@pytest.mark.parametrize('seed', range(4))
+@pytest.mark.parametrize('seed', range(2))
 def test_what_is_as_described_stays_so(seed: int) -> None:
     setup, decision = find_setup([recorded(seed)], ARM)
     assert setup.findings == ()
@@ -60,7 +64,7 @@ def test_what_is_as_described_stays_so(seed: int) -> None:
     assert not setup.changes_coordinates
 
 
-@pytest.mark.parametrize('seed', range(4))
+@pytest.mark.parametrize('seed', range(2))
 def test_any_mount_is_found_to_two_degrees(seed: int) -> None:
     rng = np.random.default_rng(50 + seed)
     gravity = 9.81 * Rotation.random(random_state=rng.integers(1 << 31)).apply([0.0, 0.0, -1.0])
@@ -135,7 +139,7 @@ def test_a_doubt_ends_with_what_it_was_about(monkeypatch: pytest.MonkeyPatch) ->
     assert setup.doubt is None
 
 
-@pytest.mark.parametrize('seed', range(3))
+@pytest.mark.parametrize('seed', range(1))
 def test_a_mount_and_a_reversed_axis_are_found_together(seed: int) -> None:
     """A direction of gravity bends to what a reversed axis leaves; in the end it is that of the mount."""
     rng = np.random.default_rng(70 + seed)
@@ -150,12 +154,12 @@ def test_a_mount_and_a_reversed_axis_are_found_together(seed: int) -> None:
 @pytest.mark.parametrize('where', ['training', 'validation', 'both', 'neither'])
 def test_recordings_of_different_set_ups_are_told_apart(where: str) -> None:
     tilted = Rotation.from_rotvec([0.5, 0.3, 0.0]).apply([0.0, 0.0, -9.81])
-    standing = replace(ARM, gravity=tilted)
+    standing = replace(SHORT, gravity=tilted)
     data = [
-        recorded(seed, standing if where in (name, 'both') else ARM)
+        recorded(seed, standing if where in (name, 'both') else SHORT)
         for seed, name in enumerate(('training', 'validation'))
     ]
-    notes = identify(data[0], ARM, validation=data[1]).notes
+    notes = identify(data[0], SHORT, validation=data[1]).notes
     assert any('another set-up: gravity acts along' in note for note in notes) == (where == 'validation')
     assert any('in which this is not so: gravity acts along' in note for note in notes) == (where == 'training')
     assert any(note.startswith('set-up: gravity acts along') for note in notes) == (where in ('training', 'both'))
@@ -172,11 +176,11 @@ def test_torques_are_compared_with_the_masses_of_an_arm_as_it_stands() -> None:
 
 def test_a_finding_that_the_whole_model_does_not_need_is_dropped(monkeypatch) -> None:
     """Real arms were refused for a set-up that only the simple friction of the search had shown."""
-    data, turn = recorded(1), np.diag([1.0, 1.0, -1.0, 1.0, 1.0, 1.0])
-    false, decision = find_setup([changed(data, turn, turn)], ARM)
+    data, turn = recorded(1, SHORT), np.diag([1.0, 1.0, -1.0])
+    false, decision = find_setup([changed(data, turn, turn)], SHORT)
     assert false.findings
     monkeypatch.setattr('robotid_ros.identification.steps.find_setup', lambda training, model: (false, decision))
-    wrong, true = identify(data, ARM), identify(changed(data, turn, turn), ARM)
+    wrong, true = identify(data, SHORT), identify(changed(data, turn, turn), SHORT)
     assert wrong.setup.findings == ()
     assert wrong.usable
     assert not [note for note in wrong.notes if 'set-up' in note]
@@ -201,8 +205,12 @@ def test_a_finding_that_is_dropped_but_predicts_as_well_stays_a_doubt(monkeypatc
     assert turned.findings[0].text in said
 
 
-@pytest.mark.parametrize(('kind', 'position', 'torque'), [('axis', -1, -1), ('position', -1, 1), ('torque', 1, -1)])
-@pytest.mark.parametrize('joint', [1, 2, 3])
+@pytest.mark.parametrize(('kind', 'position', 'torque', 'joint'), [
+    ('axis', -1, -1, 1),
+    ('axis', -1, -1, 3),
+    ('position', -1, 1, 2),
+    ('torque', 1, -1, 3),
+])  # fmt: skip
 def test_a_reversed_joint_is_found(kind: str, position: int, torque: int, joint: int) -> None:
     turn = np.where(np.arange(6) == joint, -1.0, 1.0)
     p, t = (np.diag(turn) if sign < 0 else np.eye(6) for sign in (position, torque))
@@ -230,15 +238,15 @@ def test_several_joints_that_are_reversed_alike_are_found_together(kind: str, jo
     np.testing.assert_array_equal(setup.position, turn if kind == 'axis' else np.eye(6))
 
 
-@pytest.mark.parametrize('ratio', [1.0, -1.0, 0.5, -0.8, 1.6])
-@pytest.mark.parametrize('joint', [2, 4])
+@pytest.mark.parametrize(('joint', 'ratio'), [(2, 1.0), (4, -1.0), (2, 0.5), (4, -0.8), (2, 1.6)])
 def test_positions_of_coupled_motors_are_found(joint: int, ratio: float) -> None:
-    motors = np.eye(6)
+    arm = ARM if joint > 2 else SHORT
+    motors = np.eye(arm.n)
     motors[joint, joint - 1] = ratio
-    data = recorded(joint)
-    setup, _ = find_setup([changed(data, motors, np.linalg.inv(motors).T)], ARM)
-    assert kinds(setup) == [('coordinates', ARM.joint_names[joint - 1 : joint + 1][::-1])]
-    np.testing.assert_allclose(setup.position @ motors, np.eye(6), atol=1e-12 if abs(ratio) == 1.0 else 0.02)
+    data = recorded(joint, arm)
+    setup, _ = find_setup([changed(data, motors, np.linalg.inv(motors).T)], arm)
+    assert kinds(setup) == [('coordinates', arm.joint_names[joint - 1 : joint + 1][::-1])]
+    np.testing.assert_allclose(setup.position @ motors, np.eye(arm.n), atol=1e-12 if abs(ratio) == 1.0 else 0.02)
 
 
 @pytest.mark.parametrize('ratio', [1.0, -1.0, 2.0])
@@ -285,7 +293,7 @@ ACROBOT = (
 )
 
 
-@pytest.mark.parametrize('seed', range(3))
+@pytest.mark.parametrize('seed', range(2))
 def test_a_joint_without_a_motor_is_not_coupled_to_one_that_has_one(seed: int) -> None:
     """A set-up that gave it a share of the other's torque would be judged by one that nobody measured."""
     pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
@@ -308,10 +316,10 @@ def test_a_joint_without_a_motor_is_not_coupled_to_one_that_has_one(seed: int) -
 
 @pytest.mark.parametrize('zero', [np.pi / 2, -np.pi / 2, np.pi])
 def test_another_zero_is_found(zero: float) -> None:
-    data = recorded(7)
-    shift = zero * (np.arange(6) == 1)
-    setup, _ = find_setup([replace(data, q=data.q - shift)], ARM)
-    assert kinds(setup) == [('zero', (ARM.joint_names[1],))]
+    data = recorded(7, SHORT)
+    shift = zero * (np.arange(3) == 1)
+    setup, _ = find_setup([replace(data, q=data.q - shift)], SHORT)
+    assert kinds(setup) == [('zero', (SHORT.joint_names[1],))]
     np.testing.assert_allclose(np.cos(setup.zero - shift), 1.0)
 
 
@@ -334,24 +342,23 @@ def test_a_payload_that_is_taken_up_half_way_is_told_with_its_time(share: float)
 
 
 def test_magnitudes_are_told_and_a_torque_that_gravity_keeps_positive_is_not() -> None:
-    data = recorded(3)
-    setup, _ = find_setup([replace(data, tau=np.abs(data.tau), tau_filtered=np.abs(data.tau))], ARM)
+    data = recorded(3, SHORT)
+    setup, _ = find_setup([replace(data, tau=np.abs(data.tau), tau_filtered=np.abs(data.tau))], SHORT)
     assert [each.kind for each in setup.findings] == ['magnitude']
     assert 'without sign' in setup.obstacle
     for offset in (400.0, -data.tau.min(axis=0)):  # which friction models have
         lifted = data.tau + offset
-        assert find_setup([replace(data, tau=lifted, tau_filtered=lifted)], ARM)[0].findings == ()
+        assert find_setup([replace(data, tau=lifted, tau_filtered=lifted)], SHORT)[0].findings == ()
 
 
-@pytest.mark.parametrize('factor', [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize('factor', [1e-3, 1e3])
 def test_the_size_of_the_efforts_does_not_matter(factor: float) -> None:
-    turn = np.where(np.arange(6) == 2, -1.0, 1.0)
-    data = changed(recorded(1), np.eye(6), factor * np.diag(turn))
-    assert kinds(find_setup([data], ARM)[0]) == [('torque', (ARM.joint_names[2],))]
+    turn = np.where(np.arange(3) == 2, -1.0, 1.0)
+    data = changed(recorded(1, SHORT), np.eye(3), factor * np.diag(turn))
+    assert kinds(find_setup([data], SHORT)[0]) == [('torque', (SHORT.joint_names[2],))]
 
 
-@pytest.mark.parametrize('factor', [1e-2, 1e2])
-@pytest.mark.parametrize('masses', [0.0, 1.0])
+@pytest.mark.parametrize(('factor', 'masses'), [(1e-2, 0.0), (1e2, 0.0), (1e2, 1.0)])
 def test_the_size_of_the_arm_does_not_matter(factor: float, masses: float) -> None:
     """Lengths and gravity a hundred times as large make the same motion, with torques that grow by the square."""
     data, arm = recorded(1), replace(ARM, inertial=masses * ARM.inertial)
@@ -386,7 +393,7 @@ def test_friction_that_drives_a_joint_is_no_reversed_torque(joint: int) -> None:
     assert find_setup([dataset(ARM, motion, torque)], ARM)[0].findings == ()
 
 
-@pytest.mark.parametrize(('seed', 'friction'), [(0, 1.0), (1, 1.0), (2, 1.0), (3, 0.03), (4, 0.03)])
+@pytest.mark.parametrize(('seed', 'friction'), [(0, 1.0), (1, 1.0), (3, 0.03), (4, 0.03)])
 def test_torques_that_are_all_reversed_are_no_friction_that_drives(seed: int, friction: float) -> None:
     """Bodies of negative mass, and friction that drives every joint, explain them as well; two of them explain less."""
     rng = np.random.default_rng(seed)
@@ -397,7 +404,7 @@ def test_torques_that_are_all_reversed_are_no_friction_that_drives(seed: int, fr
     assert kinds(setup) == [('torque', ARM.joint_names)]
 
 
-@pytest.mark.parametrize('joints', [(2, 3), (1, 2), (0, 1)])
+@pytest.mark.parametrize('joints', [(2, 3), (0, 1)])
 def test_two_reversed_torques_are_found_together(joints: tuple[int, int]) -> None:
     turn = np.where(np.isin(np.arange(6), joints), -1.0, 1.0)
     setup, _ = find_setup([changed(recorded(4), np.eye(6), np.diag(turn))], ARM)
@@ -415,7 +422,7 @@ ROLLING = """<robot name="rolling"><link name="base"/>
 <inertia ixx="0.02" iyy="0.01" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
 
 
-@pytest.mark.parametrize('seed', range(3))
+@pytest.mark.parametrize('seed', range(2))
 def test_magnitudes_of_a_single_joint_are_told(seed: int) -> None:
     rng = np.random.default_rng(seed)
     arm = RobotModel.from_urdf(ROLLING.replace('name="roll" type="revolute"', 'name="roll" type="fixed"'))
@@ -461,7 +468,7 @@ def test_a_parked_joint_of_both_signs_shows_that_efforts_have_them(sign: float, 
     assert [each.kind for each in find_setup([data], arm)[0].findings] == found
 
 
-@pytest.mark.parametrize('seed', range(4))
+@pytest.mark.parametrize('seed', range(2))
 def test_faults_that_no_motion_tells_apart_are_both_named(seed: int) -> None:
     # Mirrored, a hand that rolls about the arm's own axis has another sign of position, or of torque. Gravity may keep
     # both torques positive, which makes them no magnitudes.
