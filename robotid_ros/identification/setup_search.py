@@ -98,7 +98,10 @@ class _Test:
 
     def model(self, gravity: Array) -> RobotModel:
         """Return the arm under some gravity, the same one each time: its recursion is prepared once."""
-        return self.models.setdefault(gravity.tobytes(), replace(self.described, gravity=gravity))
+        key = gravity.tobytes()
+        if key not in self.models:
+            self.models[key] = replace(self.described, gravity=gravity)
+        return self.models[key]
 
     def rows(self, setup: SetUp, added: Array | None = None) -> tuple[Array, Array]:
         """Return the rows, shape (N, n, m), of links, rotors, friction, offset and spring, and the torque (N, n)."""
