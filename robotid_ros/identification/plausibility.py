@@ -273,7 +273,7 @@ def _mixed_units(datasets: Sequence[Dataset], model: RobotModel) -> str:
     if not plain.contradicted_by(fitted, worth=WORTH):
         return ''
     missed = 100.0 * np.stack([plain.rmse, fitted.rmse]) / (np.sqrt(np.mean(samples.measured**2, axis=0)) + 1e-300)
-    worst = int(np.argmax(missed[0] - missed[1]))
+    worst = int(np.argmax(missed[0] / np.maximum(missed[1], 1e-300)))
     listed = ', '.join(f'{name} {k:.2g}' for name, k in zip(model.joint_names, factors, strict=True))
     return (
         f'the efforts of the joints are not torques in one unit: in states left out, bodies of any masses miss '
