@@ -27,7 +27,7 @@ from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
 from robotid_ros.excitation.preparation import arm_check, reference_check
-from robotid_ros.execution.delay import motion_at
+from robotid_ros.execution.delay import DelayGrowth, motion_at
 from robotid_ros.execution.joint_motion import JointMotion, MoveToRest
 from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.run_clock import RunClock
@@ -442,6 +442,22 @@ def test_an_arm_that_falls_ever_further_behind_is_told_by_the_delay():
     run = Loop(shown=lies(later)).run()
     assert 'ms further behind the reference' in run.reason
     assert run.stopped_at < MOMENT + 0.4
+
+
+@pytest.mark.parametrize('late', [0.0, 0.05])
+def test_what_an_arm_gives_way_under_a_load_is_no_delay(late):
+    """It turns on to the same side, where a load that holds it back looks like one; a real delay is told beside it."""
+    growth = DelayGrowth(1)
+
+    def motion(time):
+        return JointMotion(position=0.5 * time - 0.15 * np.cos([4.0 * time]), velocity=0.5 + 0.6 * np.sin([4.0 * time]))
+
+    for time in np.arange(0.0, 12.0, STEP):
+        seen = motion(time - (late if time > 6.0 else 0.0))
+        bent = replace(seen, position=seen.position - (0.02 if time > 6.0 else 0.0))
+        growth.receive(bent, motion(time), time)
+    assert growth.known
+    assert growth.value == pytest.approx(late, abs=2e-3)
 
 
 def test_a_controller_whose_time_stood_still_is_stopped_from_where_it_goes_on():
