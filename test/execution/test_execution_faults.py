@@ -28,6 +28,7 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
 from robotid_ros.excitation.preparation import arm_check, reference_check
 from robotid_ros.execution.delay import DelayGrowth, motion_at
+from robotid_ros.execution.following import Following
 from robotid_ros.execution.joint_motion import JointMotion, MoveToRest
 from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.run_clock import RunClock
@@ -153,6 +154,16 @@ def test_a_controller_that_paused_as_the_arm_set_out_is_not_sent_what_it_would_l
     (outcome,) = random_faults(1, 41)
     assert outcome.fault.name == 'the controller is inactive'
     assert outcome.acceleration < 1.0
+
+
+@pytest.mark.parametrize(('moves', 'shift'), [(True, 0.0), (False, None)])
+def test_an_arm_that_stands_as_its_path_sets_out_is_not_sent_the_next_piece(moves, shift):
+    """It is as good as on its path still, and would leap to where that has got when the controller takes the piece."""
+    following = Following(PLAN, WatchdogConfig())
+    for time in np.arange(-0.3, 0.06, STEP):
+        motion = following.reference(time if moves else 0.0)
+        following.belief.receive(motion.position, motion.velocity, time, BOOT + time)
+    assert following.shift(0.06, 0.11) == shift
 
 
 def test_a_window_that_comes_too_late_for_a_controller_that_blends_is_left_out():
