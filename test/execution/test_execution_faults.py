@@ -36,6 +36,7 @@ from robotid_ros.execution.sight import ENOUGH_TOLD, Sight
 from robotid_ros.execution.stop import PathPlace, plan_stop
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.model import RobotModel
+from robotid_ros.simulation.controller import CommandPoint
 
 MODES = {'measured': {}, 'commanded': {'from_command': True}, 'blend': {'blend': True}}
 modes = st.sampled_from(sorted(MODES))
@@ -179,6 +180,25 @@ def test_another_commander_that_takes_over_at_once_is_not_thought_to_brake_as_th
     (outcome,) = random_faults(1, 5217)
     assert outcome.fault.name == 'another commander'
     assert outcome.acceleration < 1.0
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_another_commander_that_leads_straight_on_is_stopped_from_there(mode):
+    """The path turns, the arm does not, and the stop is under way for as long as it may be: 1.48 times the limit."""
+    moment = MOMENT + 0.6
+
+    def takes_over(loop):
+        if not loop.other_leads and not loop.supervisor.stops:
+            far, still = (loop.position + 1.6 * loop.velocity).tolist(), [0.0, 0.0, 0.0]
+            point = CommandPoint(2.0, far, still, still)
+            loop.controller.command(MODEL.joint_names, None, [point], loop.now, (loop.position, loop.velocity))
+            loop.other_leads = True
+            loop.supervisor.report('/other can command the arm too now', foreign=True)
+
+    run = loop(mode, fault=takes_over, at=moment, latency=0.1).run()
+    assert run.stopped_at < moment + 2 * STEP
+    assert run.supervisor.stops == 1
+    assert_within_limits(run, run.stopped_at + run.latency)
 
 
 @pytest.mark.parametrize('seed', [1240, 2746, 4863])
