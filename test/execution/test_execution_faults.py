@@ -498,6 +498,23 @@ def test_a_controller_whose_time_stood_still_is_stopped_from_where_it_goes_on():
     assert outcome.acceleration < 1.0
 
 
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_a_stop_bears_a_controller_whose_time_stood_still_and_that_goes_on(mode):
+    """The arm rests; its controller begins at that place of the path, with the speed that the path has there."""
+
+    def stand(loop):
+        loop.controller.speed_scaling = 0.0
+
+    run = loop(mode, fault=stand, at=MOMENT, noise=0.0, patience=0.5).run()
+    (position,), (velocity,), _ = run.plan.reference.evaluate([MOMENT])
+    assert np.abs(velocity).max() > 1.0
+    starts = run.supervisor._stops[0].starts
+    assert any(
+        np.abs(start.position - position).max() < 0.02 and np.abs(start.velocity - velocity).max() < 0.1
+        for start in starts
+    )
+
+
 @pytest.mark.parametrize(('jump', 'mode'), each_with_a_mode([2.0 * np.pi, 100.0], also=[0.5]))
 def test_a_joint_that_lies_does_not_stand_short_of_its_stop(mode, jump):
     """It has another place than its stop's end for ever: one more stop would only move the arm once more."""
