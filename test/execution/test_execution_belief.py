@@ -122,6 +122,16 @@ def test_a_velocity_that_agreed_is_a_witness():
     assert always_zero.motion.velocity[1] == pytest.approx(1.0, abs=0.02)
 
 
+def test_velocities_that_vanish_are_no_lie_about_the_places():
+    """A witness that says nothing any more contradicts nothing: the joint is where it is read."""
+    told = lambda t: np.array([0.0, 1.0]) if t < 1.0 else None  # noqa: E731
+    belief, said = seen(lambda t: t, velocity=told, until=1.3)
+    assert said == 'the joint states hold no velocities any more'
+    assert belief.motion.position[1] == pytest.approx(1.3, abs=0.01)
+    assert belief.motion.velocity[1] == pytest.approx(1.0, abs=0.02)
+    assert not belief.lying.any()
+
+
 def test_silence_is_told_apart_from_never_having_heard():
     assert 'no joint state has come yet' in Belief(NAMES, FASTEST).silence(5.0, 0.5)
     assert seen(lambda t: 0.0, until=1.0)[0].silence(51.6, 0.5).startswith('no joint state for 0.60 s (allowed: 0.5 s)')

@@ -27,7 +27,8 @@ from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
 from robotid_ros.excitation.preparation import arm_check, reference_check
-from robotid_ros.execution.delay import motion_at
+from robotid_ros.execution.delay import DelayGrowth, motion_at
+from robotid_ros.execution.following import Following
 from robotid_ros.execution.joint_motion import JointMotion, MoveToRest
 from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.run_clock import RunClock
@@ -35,6 +36,7 @@ from robotid_ros.execution.sight import ENOUGH_TOLD, Sight
 from robotid_ros.execution.stop import PathPlace, plan_stop
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.model import RobotModel
+from robotid_ros.simulation.controller import CommandPoint
 
 MODES = {'measured': {}, 'commanded': {'from_command': True}, 'blend': {'blend': True}}
 modes = st.sampled_from(sorted(MODES))
@@ -155,6 +157,16 @@ def test_a_controller_that_paused_as_the_arm_set_out_is_not_sent_what_it_would_l
     assert outcome.acceleration < 1.0
 
 
+@pytest.mark.parametrize(('moves', 'shift'), [(True, 0.0), (False, None)])
+def test_an_arm_that_stands_as_its_path_sets_out_is_not_sent_the_next_piece(moves, shift):
+    """It is as good as on its path still, and would leap to where that has got when the controller takes the piece."""
+    following = Following(PLAN, WatchdogConfig())
+    for time in np.arange(-0.3, 0.06, STEP):
+        motion = following.reference(time if moves else 0.0)
+        following.belief.receive(motion.position, motion.velocity, time, BOOT + time)
+    assert following.shift(0.06, 0.11) == shift
+
+
 def test_a_window_that_comes_too_late_for_a_controller_that_blends_is_left_out():
     """A node without processor for a third of a second: all of the window was led later by what it came late."""
     (outcome,) = random_faults(1, 7244)
@@ -168,6 +180,25 @@ def test_another_commander_that_takes_over_at_once_is_not_thought_to_brake_as_th
     (outcome,) = random_faults(1, 5217)
     assert outcome.fault.name == 'another commander'
     assert outcome.acceleration < 1.0
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_another_commander_that_leads_straight_on_is_stopped_from_there(mode):
+    """The path turns, the arm does not, and the stop is under way for as long as it may be: 1.48 times the limit."""
+    moment = MOMENT + 0.6
+
+    def takes_over(loop):
+        if not loop.other_leads and not loop.supervisor.stops:
+            far, still = (loop.position + 1.6 * loop.velocity).tolist(), [0.0, 0.0, 0.0]
+            point = CommandPoint(2.0, far, still, still)
+            loop.controller.command(MODEL.joint_names, None, [point], loop.now, (loop.position, loop.velocity))
+            loop.other_leads = True
+            loop.supervisor.report('/other can command the arm too now', foreign=True)
+
+    run = loop(mode, fault=takes_over, at=moment, latency=0.1).run()
+    assert run.stopped_at < moment + 2 * STEP
+    assert run.supervisor.stops == 1
+    assert_within_limits(run, run.stopped_at + run.latency)
 
 
 @pytest.mark.parametrize('seed', [1240, 2746, 4863])
@@ -268,10 +299,10 @@ def test_an_arm_is_not_led_far_by_a_lie_after_a_gap():
     def shown(loop, position, velocity, effort):
         if loop.now < end - 0.1:
             return position, velocity, effort, loop.clock
-        return None if loop.now < end + 0.4 else (position + 1.0, velocity, effort, loop.clock)
+        return None if loop.now < end + 0.3 else (position + 1.0, velocity, effort, loop.clock)
 
     run = Loop(shown=shown).run()
-    assert np.isfinite(run.stopped_at)
+    assert 'away from its reference' in run.reason, run.reason  # and not the silence, which is shorter than allowed
     assert_within_limits(run, run.stopped_at)
 
 
@@ -365,7 +396,9 @@ def test_an_arm_on_its_path_is_stopped_from_where_the_path_leads_it(mode, moment
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_a_stop_that_is_lost_is_repeated(mode):
     run = loop(mode, request=MOMENT, lose=lambda order, now: order.stop and now < MOMENT + 0.1).run()
-    assert run.supervisor.stops == 2
+    first, again = (now for now, order in run.orders if order.stop)
+    (lost, _), latency = run.supervisor._stops, run.allowed_latency
+    assert again < first + latency + lost.move.duration  # it is seen to be too fast: its end is not waited for
     assert run.supervisor.state is State.RESTED
     assert run.last_motion() < MOMENT + 1.3
 
@@ -442,11 +475,44 @@ def test_an_arm_that_falls_ever_further_behind_is_told_by_the_delay():
     assert run.stopped_at < MOMENT + 0.4
 
 
+@pytest.mark.parametrize('late', [0.0, 0.05])
+def test_what_an_arm_gives_way_under_a_load_is_no_delay(late):
+    """It turns on to the same side, where a load that holds it back looks like one; a real delay is told beside it."""
+    growth = DelayGrowth(1)
+
+    def motion(time):
+        return JointMotion(position=0.5 * time - 0.15 * np.cos([4.0 * time]), velocity=0.5 + 0.6 * np.sin([4.0 * time]))
+
+    for time in np.arange(0.0, 12.0, STEP):
+        seen = motion(time - (late if time > 6.0 else 0.0))
+        bent = replace(seen, position=seen.position - (0.02 if time > 6.0 else 0.0))
+        growth.receive(bent, motion(time), time)
+    assert growth.known
+    assert growth.value == pytest.approx(late, abs=2e-3)
+
+
 def test_a_controller_whose_time_stood_still_is_stopped_from_where_it_goes_on():
     """The arm rests there, but its controller begins at the speed of its path: 1.14 of the acceleration limit."""
     (outcome,) = random_faults(1, 3331)
     assert outcome.fault.name == 'speed scaling, and back'
     assert outcome.acceleration < 1.0
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_a_stop_bears_a_controller_whose_time_stood_still_and_that_goes_on(mode):
+    """The arm rests; its controller begins at that place of the path, with the speed that the path has there."""
+
+    def stand(loop):
+        loop.controller.speed_scaling = 0.0
+
+    run = loop(mode, fault=stand, at=MOMENT, noise=0.0, patience=0.5).run()
+    (position,), (velocity,), _ = run.plan.reference.evaluate([MOMENT])
+    assert np.abs(velocity).max() > 1.0
+    starts = run.supervisor._stops[0].starts
+    assert any(
+        np.abs(start.position - position).max() < 0.02 and np.abs(start.velocity - velocity).max() < 0.1
+        for start in starts
+    )
 
 
 @pytest.mark.parametrize(('jump', 'mode'), each_with_a_mode([2.0 * np.pi, 100.0], also=[0.5]))
@@ -471,6 +537,8 @@ def test_an_arm_that_its_controller_holds_is_not_stopped_where_it_stands(held):
     run = loop('measured', request=MOMENT, fault=stand, at=MOMENT + 0.15).run()
     assert run.rested_at < np.inf
     assert run.supervisor.stops == (1 if held else 2)
+    if held:  # short of its end, where rest takes longer to be believed
+        assert run.rested_at > run.supervisor._sent + run.allowed_latency + run.supervisor._stop.move.duration + 0.8
 
 
 @pytest.mark.parametrize('seed', [7737, 8123, 20087, 20374])
