@@ -424,7 +424,7 @@ def test_currents_are_recorded_without_any_torque_constant(arena, tmp_path):
     recorder, publisher, client = arena
     node = recorder(f'joints:=[{", ".join(JOINTS)}]', effort='current')
     node.wait_for_line(f'{", ".join(JOINTS)}: motor currents without a torque constant are recorded and averaged')
-    assert any('robotid payload --mass' in line for line in node.lines)
+    node.wait_for_line('robotid payload --mass')
     arm = publisher(periodic(4))
     arm.run()
     arm.go()  # ends the run
