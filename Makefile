@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constr
 INPUTS := setup.py setup.cfg package.xml constraints.txt
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
-# Some set it, and then each of the hundreds of processes that tests start compiles all that it imports: 2.4 s in place of 0.9.
+# Where it is set, each of the hundreds of processes that tests start compiles all that it imports: 2.4 s in place of 0.9.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Checks of input arrays: they are copied once, checked, and made read-only."""
+"""Checks of input arrays, which are copied once, checked, and made read-only; and what many rooms do with arrays."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeGuard
@@ -132,7 +132,7 @@ def rows_of(instance: object, names: Iterable[str], rows: Any) -> dict[str, Any]
 
 
 def numerical_slope(function: Callable[[Array], Array], at: Array, steps: Array) -> Array:
-    """Return the derivative of a function at a place, shape (m, p), by central differences of steps, shape (p,)."""
+    """Return the derivative (m, p) of a function with values (m,), at a place (p,), by central differences of steps (p,)."""
     sides = ((function(at + step) - function(at - step)) / (2.0 * step.sum()) for step in np.diag(steps))
     return np.stack(list(sides), axis=1)
 

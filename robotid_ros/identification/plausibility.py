@@ -259,9 +259,9 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
 def _mixed_units(datasets: Sequence[Dataset], model: RobotModel) -> str:
     """Return that a factor for each joint's effort makes bodies predict states left out far better, or nothing."""
     samples = evenly_weighted(datasets, model, None).thinned(ENOUGH)
-    factors = mutual_factors(model.at_motors(), samples.q, samples.dq, samples.ddq, samples.target)
     base = base_parameters(model.at_motors(), rotor_inertia=True, tolerance=DATA_TOLERANCE)
     rigid, friction = base.regressor(samples.q, samples.dq, samples.ddq), friction_model(PLAIN)
+    factors = mutual_factors(rigid, samples.dq, samples.target)
     own, label = samples.friction_columns(friction, np.zeros((samples.n, 0))), groups(samples, GROUPS)
 
     def held_out(unit: Array) -> Score:
@@ -283,7 +283,7 @@ def _mixed_units(datasets: Sequence[Dataset], model: RobotModel) -> str:
     )
 
 
-def mutual_factors(model: RobotModel, q: Array, dq: Array, ddq: Array, torque: Array) -> Array:
+def mutual_factors(rows: Array, dq: Array, torque: Array) -> Array:
     """Return what each joint's torque, shape (N, n), has to be multiplied with so that bodies explain all of them.
 
     What a motion of one joint asks of another, the other's asks of the first: the mass matrix is symmetric, and gravity
@@ -291,15 +291,21 @@ def mutual_factors(model: RobotModel, q: Array, dq: Array, ddq: Array, torque: A
     this. The factors are found from it as far as joints act on each other, but for one that is common to all, without
     any mass of the description.
 
-    Motion and torques are those of the model's motors where drives are coupled.
+    Parameters
+    ----------
+    rows : ndarray, shape (N, n, b)
+        Regressor of the base parameters, at the motors where drives are coupled, as the others.
+    dq : ndarray, shape (N, n)
+        [rad/s or m/s]
+    torque : ndarray, shape (N, n)
+        In whatever units.
 
     Returns
     -------
     ndarray, shape (n,)
         With a geometric mean of 1; 1 for joints without torque or motion.
     """
-    n = model.n
-    rows = base_parameters(model, rotor_inertia=True, tolerance=DATA_TOLERANCE).regressor(q, dq, ddq)
+    n = dq.shape[1]
     grams = np.zeros((n, rows.shape[2] + 1, rows.shape[2] + 1))  # of the regressor and the torque, by joint
     for j in range(n):
         speed, fastest = dq[:, j], float(np.abs(dq[:, j]).max(initial=0.0))

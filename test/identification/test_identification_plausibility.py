@@ -385,7 +385,8 @@ def test_efforts_tell_by_themselves_whether_they_are_in_one_unit(seed: int) -> N
     torque = torque + size * (0.3 * np.sign(motion[2]) + 0.01 * rng.standard_normal(torque.shape))
     bare = replace(model, inertial=np.zeros_like(model.inertial))
     factors = np.exp(rng.uniform(-1.0, 1.0, 6)) if seed else np.repeat([30.0, 0.5], 3)  # two kinds of motors
-    found = mutual_factors(bare, *motion[1:], torque / factors) / factors
+    rows = base_parameters(bare, rotor_inertia=True).regressor(*motion[1:])
+    found = mutual_factors(rows, motion[2], torque / factors) / factors
     np.testing.assert_allclose(found[:5] / found[0], 1.0, atol=0.05)  # the last is felt by no other
     for gain, mixed in ((5.0 * np.ones(6), False), (1.0 / factors, True)):
         for effort in ('unknown', 'torque'):  # as a CSV file always has
@@ -394,6 +395,18 @@ def test_efforts_tell_by_themselves_whether_they_are_in_one_unit(seed: int) -> N
     result = identify(data, bare, config=PLAIN)
     assert not result.usable
     assert 'say what they are in the configuration' in result.reason
+
+
+@pytest.mark.parametrize('kept', [np.zeros(6), np.eye(6)[1], np.ones(6)])
+@pytest.mark.parametrize('parked', [[], [2], list(range(6))])
+def test_torques_and_motions_that_are_none_say_nothing_of_their_units(kept: np.ndarray, parked: list[int]) -> None:
+    model = RobotModel.from_urdf(UR10E)
+    motion = fourier_motion(6, np.random.default_rng(0), size=0.8, seconds=6.0)
+    for signal in motion[1:]:
+        signal[:, parked] = 0.0
+    data = dataset(model, motion, kept * pinocchio_torque(model, *motion[1:]))
+    for arm in (model, replace(model, inertial=np.zeros_like(model.inertial))):
+        assert 'not torques in one unit' not in torque_size([data], arm).doubt
 
 
 def test_a_joint_before_those_that_are_identified_must_not_move_either() -> None:
