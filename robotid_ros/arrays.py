@@ -132,7 +132,7 @@ def rows_of(instance: object, names: Iterable[str], rows: Any) -> dict[str, Any]
 
 
 def numerical_slope(function: Callable[[Array], Array], at: Array, steps: Array) -> Array:
-    """Return the derivative (m, p) of a function with values (m,), at a place (p,), by central differences of steps (p,)."""
+    """Return the derivative, shape (m, p), of a function at a place, shape (p,), by central differences of steps."""
     sides = ((function(at + step) - function(at - step)) / (2.0 * step.sum()) for step in np.diag(steps))
     return np.stack(list(sides), axis=1)
 
