@@ -79,7 +79,7 @@ def test_an_arm_that_differs_from_its_description_is_left_alone(unit):
     assert watched(efforts() / np.nan_to_num(unit, nan=1.0), unit) is None
 
 
-@pytest.mark.parametrize('seed', [0, 2, 3, 4, 5, 6, 9, 10, 13, 14, 15, 16, 17])  # others take as long as all of these
+@pytest.mark.parametrize('seed', range(20))
 def test_friction_that_turns_over_earlier_or_later_than_a_period_before_is_no_push(seed):
     """A joint that is nearly at rest stays there for some moments, and its friction is anything meanwhile.
 
@@ -88,7 +88,7 @@ def test_friction_that_turns_over_earlier_or_later_than_a_period_before_is_no_pu
     rng = np.random.default_rng(seed)
     motion = replace(TRAJECTORY, base_frequency=10.0 ** rng.uniform(-1.5, 0.0) * TRAJECTORY.base_frequency)
     plan = replace(PLAN, motion=motion, period=motion.period, begin=0.0, end=3.0 * motion.period)
-    rate, lag = 10.0 ** rng.uniform(1.3, 2.7), rng.uniform(0.0, 0.1)
+    rate, lag = min(10.0 ** rng.uniform(1.3, 2.7), 6000.0 / plan.end), rng.uniform(0.0, 0.1)
     times = np.arange(0.0, plan.end, 1.0 / rate)
     lost = rng.random(len(times)) < rng.uniform(0.0, 0.3)
     for begin in rng.uniform(0.0, plan.end, 30):
