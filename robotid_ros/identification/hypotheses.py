@@ -139,7 +139,7 @@ def couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
         yield replace(setup, torque=turned, findings=(*setup.findings, finding))
     for k in range(1, model.n):  # two neighbours that turn, and are not coupled yet
         if model.joint_types[k - 1 : k + 1] == ('revolute', 'revolute') and setup.drives[k, k - 1] == 0.0:
-            for ratio in _RATIOS[:2]:
+            for ratio in _RATIOS:
                 yield from coupled(setup, model, k, ratio)
 
 
@@ -196,35 +196,6 @@ def coupling_of(setup: SetUp, found: SetUp, model: RobotModel) -> tuple[int, int
                 if each.findings == found.findings and np.array_equal(each.drives, found.drives):
                     return k, number, ratio
     return None
-
-
-def half_as_much(setup: SetUp, ranked: Sequence[SetUp], model: RobotModel) -> Iterator[SetUp]:
-    """Yield couplings with half the ratio, of each only with the sign that is ranked first."""
-    known = set[tuple[int, int]]()
-    for each in ranked:
-        coupling = coupling_of(setup, each, model)
-        if coupling is not None and coupling[:2] not in known:
-            known.add(coupling[:2])
-            yield coupled(setup, model, coupling[0], 0.5 * coupling[2])[coupling[1]]
-
-
-def both(setup: SetUp, first: SetUp, second: SetUp) -> SetUp | None:
-    """Return the set-up in which two findings hold together, or None where they exclude each other."""
-    a, b = first.findings[-1], second.findings[-1]
-    if a.kind == b.kind == 'gravity' or (a.joints and a.joints == b.joints):
-        return None
-    back = np.linalg.inv(setup.position)
-    extra = second.position @ back  # what the second does after what held before
-    gravity = second if b.kind == 'gravity' else first
-    return replace(
-        first,
-        gravity=gravity.gravity,
-        position=extra @ first.position,
-        zero=extra @ first.zero + second.zero - extra @ setup.zero,
-        torque=second.torque @ np.linalg.inv(setup.torque) @ first.torque,
-        drives=second.drives @ np.linalg.inv(setup.drives) @ first.drives,
-        findings=(*first.findings, b),
-    )
 
 
 def without_sign(samples: Samples, model: RobotModel) -> Finding | None:

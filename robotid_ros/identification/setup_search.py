@@ -35,12 +35,10 @@ from robotid_ros.identification.hypotheses import (
     LEAST_RATIO,
     LEAST_TILT,
     along_axes,
-    both,
     count_reversed,
     coupled,
     coupling_of,
     couplings,
-    half_as_much,
     joints_left,
     mounted,
     reversals,
@@ -64,7 +62,7 @@ from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.model.robot_model import RobotModel
 
 _FEW = 400  # samples by which hypotheses are ranked before the judge
-_FINALISTS = 3  # brought before the judge in one round; of twice as many, all pairs are ranked
+_FINALISTS = 3  # brought before the judge in one round
 _TURN_STEPS = 6  # Gauss-Newton steps of a free direction of gravity; it moves by less than a degree in the last ones
 _SPRING = 0.3  # of a joint's torque over its range: what a spring or a counterbalance may take
 _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
@@ -242,16 +240,10 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
         search.doubts.clear()  # they are about what holds
         changed = _change(setup, search, held, moments)
         single = search.ranked(_neighbours(setup, search.screen))
-        halves = search.ranked(half_as_much(setup, [each for _, each in single], described))  # not to be paired
         several = [
             found for kind in ('axis', 'torque') if (found := _several_reversed(setup, search.screen, kind)) is not None
         ]
-        challenger = search.challenger(sorted([*single, *halves, *several], key=lambda pair: pair[0]), setup, held)
-        if challenger is None and changed is None:
-            # Two joints that are both reversed may fit together as they are: none alone helps.
-            pairs = combinations([each for _, each in single[: 2 * _FINALISTS]], 2)
-            double = (both(setup, *pair) for pair in pairs)
-            challenger = search.challenger(search.ranked(each for each in double if each is not None), setup, held)
+        challenger = search.challenger(sorted([*single, *several], key=lambda pair: pair[0]), setup, held)
         if challenger is not None and challenger[0].findings[-1].kind == 'gravity':
             # A direction bends to whatever else is wrong: a reversed joint and a mount may explain far more together.
             elsewhere = (each for turned in reversals(setup, described) for each in _mounts(turned, search.screen))

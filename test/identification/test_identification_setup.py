@@ -433,24 +433,6 @@ def test_two_reversed_torques_are_found_together(joints: tuple[int, int]) -> Non
     np.testing.assert_array_equal(setup.torque, np.diag(turn))
 
 
-def test_where_nothing_alone_wins_two_faults_at_once_are_brought_before_the_judge(monkeypatch) -> None:
-    """They may be of two kinds, which the search for joints that are reversed alike does not see."""
-    won: list[SetUp] = []
-
-    def challenger(search, candidates, setup, held):
-        pairs = [each for _, each in candidates if len({one.kind for one in each.findings} - {'gravity'}) == 2]
-        if won or not pairs:
-            return None
-        won.append(pairs[0])
-        return pairs[0], held
-
-    monkeypatch.setattr(setup_search._Search, 'challenger', challenger)
-    setup, decision = find_setup([recorded(0, SHORT)], SHORT)
-    assert len(setup.findings) == 2
-    assert kinds(setup) == kinds(won[0])
-    assert decision.chosen == '; '.join(each.text for each in setup.findings)
-
-
 ROLLING = """<robot name="rolling"><link name="base"/>
 <joint name="tilt" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="1 0 0"/>
 <limit lower="-3" upper="3" velocity="3" effort="100"/></joint>
