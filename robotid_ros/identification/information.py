@@ -135,15 +135,13 @@ class Information:
         b, k, n = self.base, self.own, self.n
         size = b + n * k
         matrix, vector = np.zeros((size, size)), np.zeros(size)
-        weighted = self.gram * precision[:, None, None]
-        matrix[:b, :b] = weighted[:, :b, :b].sum(axis=0)
-        vector[:b] = weighted[:, :b, -1].sum(axis=0)
-        for j in range(n):
-            rows = slice(b + j * k, b + (j + 1) * k)
-            matrix[:b, rows] = weighted[j, :b, b:-1]
-            matrix[rows, :b] = weighted[j, b:-1, :b]
-            matrix[rows, rows] = weighted[j, b:-1, b:-1]
-            vector[rows] = weighted[j, b:-1, -1]
+        common = np.tensordot(precision, self.gram, 1)
+        matrix[:b, :b], vector[:b] = common[:b, :b], common[:b, -1]
+        for j in range(n if k else 0):
+            rows, weighted = slice(b + j * k, b + (j + 1) * k), precision[j] * self.gram[j, :, b:-1]
+            matrix[:b, rows], matrix[rows, :b] = weighted[:b], weighted[:b].T
+            matrix[rows, rows] = weighted[b:-1]
+            vector[rows] = weighted[-1]
         return matrix, vector
 
     def residual_squares(self, parameters: Array) -> Array:
@@ -151,7 +149,7 @@ class Information:
         b, k, n = self.base, self.own, self.n
         own = parameters[b:].reshape(n, k)
         full = np.concatenate([np.broadcast_to(parameters[:b], (n, b)), own, -np.ones((n, 1))], axis=1)
-        squares: Array = np.einsum('ni,nij,nj->n', full, self.gram, full)
+        squares: Array = np.sum(full * (self.gram @ full[:, :, None])[:, :, 0], axis=1)
         floor = 1e-15 * np.abs(self.gram[:, -1, -1])
         return np.maximum(squares, floor)
 
