@@ -397,6 +397,39 @@ def test_efforts_tell_by_themselves_whether_they_are_in_one_unit(seed: int) -> N
     assert 'say what they are in the configuration' in result.reason
 
 
+@pytest.mark.parametrize('seed', range(3))
+def test_a_constant_that_is_a_little_wrong_is_told_and_one_that_is_very_wrong_refused(seed: int) -> None:
+    model, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(seed)
+    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    torque = pinocchio_torque(model, *motion[1:])
+    torque = torque + torque.std(axis=0) * (0.3 * np.sign(motion[2]) + 0.05 * rng.standard_normal(torque.shape))
+    bare = replace(model, inertial=np.zeros_like(model.inertial))
+    told = []
+    for factor in (1.0, 1.15, 2.0):
+        data = replace(dataset(bare, motion, np.array([1, 1, factor, 1, 1, 1]) * torque), effort=('torque',) * 6)
+        size = torque_size([data], bare)
+        told.append(('are not torques in one unit' in size.doubt, any('may not be torques' in n for n in size.notes)))
+    assert told == [(False, False), (False, True), (True, False)]
+
+
+def test_torques_beyond_all_effort_limits_are_refused_and_beyond_some_told() -> None:
+    model = RobotModel.from_urdf(UR10E)
+    motion = fourier_motion(6, np.random.default_rng(0), size=0.8, seconds=6.0)
+    torque = pinocchio_torque(model, *motion[1:])
+    bare = replace(model, inertial=np.zeros_like(model.inertial))
+    size = np.sqrt(np.mean(torque**2, axis=0))
+    some = np.where(np.arange(6) == 1, 0.05, 0.5)
+    for limit, refused, noted in (
+        (0.05, True, False),
+        (0.5, False, False),
+        (some, False, True),
+    ):
+        arm = replace(bare, limits=replace(model.limits, effort=limit * size))
+        found = torque_size([dataset(arm, motion, torque)], arm)
+        assert ('is it in mN m?' in found.doubt) == refused
+        assert any('is it in mN m?' in note for note in found.notes) == noted
+
+
 @pytest.mark.parametrize('kept', [np.zeros(6), np.eye(6)[1], np.ones(6)])
 @pytest.mark.parametrize('parked', [[], [2], list(range(6))])
 def test_torques_and_motions_that_are_none_say_nothing_of_their_units(kept: np.ndarray, parked: list[int]) -> None:
