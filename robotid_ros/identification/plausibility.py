@@ -216,10 +216,9 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     """
     stated = all(dataset.effort and 'unknown' not in dataset.effort for dataset in datasets)
     share = _share_of_efforts(datasets, model)
-    doubtful, text = _beyond_efforts(share)
-    if not text:
-        doubtful, text = _mixed_units(datasets, model)
-    mixed, perhaps = ('', (text,) if text else ()) if doubtful else (text, ())
+    said = [_beyond_efforts(share), _mixed_units(datasets, model)]
+    mixed = next((text for doubtful, text in said if text and not doubtful), '')
+    perhaps = tuple(text for doubtful, text in said if doubtful)
     if is_placeholder(model):
         told = (
             f"; their root mean square is at most {100.0 * share.max():.2g} % of a joint's limit" if len(share) else ''
@@ -293,9 +292,9 @@ def _mixed_units(datasets: Sequence[Dataset], model: RobotModel) -> tuple[bool, 
     return doubtful, (
         f'the efforts of the joints {"may not be" if doubtful else "are not"} torques in one unit: in states left out, '
         f'bodies of any masses miss {missed[0, worst]:.2g} % of that of {model.joint_names[worst]}, and '
-        f'{missed[1, worst]:.2g} % with a factor '
-        f'for each joint that acts on another ({listed}): they may be currents, or torques of motors before their '
-        f'gears, or a constant is wrong, or the arm stands otherwise than described; {_SAY}'
+        f'{missed[1, worst]:.2g} % with a factor for each joint that acts on another ({listed}): they may be currents, '
+        'or torques of motors before their gears, or a constant is wrong, or the arm stands otherwise than described; '
+        f'{_SAY}'
     )
 
 

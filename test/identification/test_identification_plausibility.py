@@ -419,15 +419,13 @@ def test_torques_beyond_all_effort_limits_are_refused_and_beyond_some_told() -> 
     bare = replace(model, inertial=np.zeros_like(model.inertial))
     size = np.sqrt(np.mean(torque**2, axis=0))
     some = np.where(np.arange(6) == 1, 0.05, 0.5)
-    for limit, refused, noted in (
-        (0.05, True, False),
-        (0.5, False, False),
-        (some, False, True),
-    ):
+    for limit, refused, noted in ((0.05, True, False), (0.5, False, False), (some, False, True)):
         arm = replace(bare, limits=replace(model.limits, effort=limit * size))
         found = torque_size([dataset(arm, motion, torque)], arm)
         assert ('is it in mN m?' in found.doubt) == refused
         assert any('is it in mN m?' in note for note in found.notes) == noted
+        currents = torque_size([dataset(arm, motion, torque / np.repeat([30.0, 0.5], 3))], arm)
+        assert currents.doubt  # a limit that is wrong hides no units
 
 
 @pytest.mark.parametrize('kept', [np.zeros(6), np.eye(6)[1], np.ones(6)])
