@@ -52,7 +52,6 @@ limit; an order of magnitude, by which constants differ from motor to motor, and
 limits, do not. The masses of a single link may be anything, but not two orders of magnitude off."""
 _SLIGHT = 0.02  # of the mean power by which friction drives a joint, or of the samples at an extreme: noise makes less
 _LEVEL, _BESIDE = 0.001, 0.25  # of a torque's range: what counts as one value, and as near its end
-_EXTREME = 0.02  # of that range: an error that is none
 _STRIBECK = 0.05  # of the largest speed, the width of what friction is larger by near standstill
 _NO_ERROR = 0.3, 0.03, 1e-3  # of a joint's effort: what counts as no error, step by step
 _SEVERAL = 2.0  # times what one finding is worth: by chance, a changed recording of 44 arms gained 1.3 times as much
@@ -437,7 +436,7 @@ def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
 
     - Not recorded: the torque is zero, or another number, throughout.
     - Friction, fitted without bounds, drives the joint, and held-out torque is better predicted by it.
-    - Saturated: the torque stays at one extreme, which the model does not explain.
+    - Saturated: the torque stays at one extreme while that of the model varies.
     """
     samples = rows.samples
     friction = friction_model(PLAIN)
@@ -489,8 +488,8 @@ def _clipped(torque: Array, model: Array) -> float:
     """Return the share of samples, (N,), that stand at a limit near an extreme, 0 where the torque ends as signals do.
 
     One value occurs there far more often than any other one near it, and hardly any lies beyond, as where resampling
-    overshoots. Quantised torque has levels, of which the last ones are seldom; and a torque that stands still near its
-    extreme for a reason, as in steady motion, is explained by the model.
+    overshoots. Quantised torque has levels, of which the last ones are seldom; and where a torque stands still near its
+    extreme for a reason, as in steady motion, the model's does too.
     """
     if not len(torque):  # a joint whose recorded velocity is zero throughout
         return 0.0
@@ -502,7 +501,7 @@ def _clipped(torque: Array, model: Array) -> float:
         at, beyond = (level == first) | (level == first + 1), np.count_nonzero(level < first)
         beside = np.max(np.delete(pairs, np.s_[max(first - 1, 0) : first + 2]), initial=0)
         often = at.sum() > max(_OFF * beside, _OFF * beyond, _SLIGHT * len(torque))
-        if often and beside and np.sqrt(np.mean((torque - model)[at] ** 2)) > _EXTREME * span:
+        if often and beside and np.std(model[at]) > _OFF * _LEVEL * span:
             return float(at.mean())
     return 0.0
 

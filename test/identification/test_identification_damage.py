@@ -148,19 +148,18 @@ def test_a_clipped_torque_is_named_and_one_in_steps_is_not() -> None:
 @pytest.mark.parametrize('size', [1e-6, 1e3])
 def test_a_limit_is_a_value_that_far_more_samples_have_than_any_other_near_it(limit, side, size) -> None:
     phase = np.linspace(0.0, 14.0 * np.pi, 4001)
-    torque, model = side * size * np.minimum(np.sin(phase), limit), np.zeros(len(phase))
+    torque, model = side * size * np.minimum(np.sin(phase), limit), side * size * np.sin(phase)
     assert plausibility._clipped(torque, model) == pytest.approx(np.arccos(limit) / np.pi, abs=0.01)
     overshoots = torque + side * size * 0.01 * (np.diff(np.sin(phase) > limit, prepend=False))
     assert plausibility._clipped(overshoots, model) == pytest.approx(np.arccos(limit) / np.pi, abs=0.015)
-    assert plausibility._clipped(torque, torque) == 0.0  # explained
+    assert plausibility._clipped(torque, torque + size) == 0.0  # the model stands still as well
 
 
 @pytest.mark.parametrize('step', [0.0, 0.003, 0.04, 0.5])
 def test_a_signal_that_turns_at_its_extremes_has_no_limit(step) -> None:
     """Of a sine the extremes are the most frequent values."""
-    torque = np.sin(np.linspace(0.0, 14.0 * np.pi, 4001))
-    torque = np.round(torque / step) * step if step else torque
-    assert plausibility._clipped(torque, np.zeros(len(torque))) == 0.0
+    model = np.sin(np.linspace(0.0, 14.0 * np.pi, 4001))
+    assert plausibility._clipped(np.round(model / step) * step if step else model, model) == 0.0
 
 
 def test_a_joint_whose_velocity_is_told_as_zero_is_no_traceback() -> None:
