@@ -155,7 +155,7 @@ def test_a_limit_is_a_value_that_far_more_samples_have_than_any_other_near_it(li
     assert plausibility._clipped(torque, torque + size) == 0.0  # the model stands still as well
 
 
-@pytest.mark.parametrize('step', [0.0, 0.003, 0.04, 0.5])
+@pytest.mark.parametrize('step', [0.0, 0.003, 0.04, 0.1, 0.5])
 def test_a_signal_that_turns_at_its_extremes_has_no_limit(step) -> None:
     """Of a sine the extremes are the most frequent values."""
     model = np.sin(np.linspace(0.0, 14.0 * np.pi, 4001))
