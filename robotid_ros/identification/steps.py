@@ -201,7 +201,11 @@ def identify(
         provenance_of(training, judges, config, listed),
         doubt=beaten,
     )
-    notes = (*setup.notes, *notes, *result.notes)
+    late = (
+        f'the recorded torques come {1e3 * abs(chosen.delay):.3g} ms {"after" if chosen.delay > 0.0 else "before"} the '
+        'motion that they belong to: that is taken out here, and of what judges, which is taken to be recorded alike'
+    )
+    notes = (*setup.notes, *([late] if chosen.delay else []), *notes, *result.notes)
     judged, learnt = (result.metrics.get(name) for name in ('validation', 'training'))
     if config.automatic and judged is not None and learnt is not None:
         error = judged.relative_error_total

@@ -194,6 +194,7 @@ def test_a_late_torque_is_that_of_the_training_never_of_what_judges(late: str) -
     again = IdentificationResult.from_dict(result.to_dict())
     np.testing.assert_allclose(validate(again, model, second).rmse, error, rtol=1e-6)
     assert abs(result.delay - 0.02 * (late != 'validation')) < 0.003
+    assert any('the recorded torques come' in note for note in result.notes) == (late != 'validation')
     assert [each.subject for each in result.decisions].count('delay of the torque') == 1
 
 
