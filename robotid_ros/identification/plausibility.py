@@ -54,8 +54,8 @@ _SLIGHT = 0.02  # of the mean power by which friction drives a joint, or of the 
 _LEVEL, _BESIDE = 0.001, 0.25  # of a torque's range: what counts as one value, and as near its end
 _STRIBECK = 0.05  # of the largest speed, the width of what friction is larger by near standstill
 _NO_ERROR = 0.3, 0.03, 1e-3  # of a joint's effort: what counts as no error, step by step
-_SEVERAL = 2.0  # times what one finding is worth: by chance, a changed recording of 44 arms gained 1.3 times as much
-_HELD = 1e-3  # weight of a factor's logarithm, so that a joint which acts on no other keeps its own
+_SEVERAL = 2.0  # findings' worth, where nothing else speaks: by chance, a changed recording of 44 arms gained 1.3
+_HELD = 0.005  # weight of a factor's logarithm, so that a joint which hardly acts on another keeps its own
 _FACTOR = 1e4  # largest of a joint
 
 
@@ -203,8 +203,8 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     - else, what is off in single joints is noted.
 
     Without any mass of the description, the efforts of joints that act on each other tell whether they are in one unit
-    (:func:`mutual_factors`), whatever is said of them. A doubt is what is worth two findings; what is worth one is
-    noted, and so are torques beyond some effort limits and not all.
+    (:func:`mutual_factors`), whatever is said of them. That is a doubt where masses of the description agree, or,
+    without any, where it is worth two findings; else it is noted, and so are torques beyond some effort limits only.
 
     Parameters
     ----------
@@ -215,18 +215,19 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     """
     stated = all(dataset.effort and 'unknown' not in dataset.effort for dataset in datasets)
     share = _share_of_efforts(datasets, model)
-    said = [_beyond_efforts(share), _mixed_units(datasets, model)]
+    described = not is_placeholder(model)
+    beside = _beside_prior(datasets, model) if described else ()
+    factors = _of_description(datasets, model, *beside) if described else np.full(model.n, np.nan)
+    said = [_beyond_efforts(share), _mixed_units(datasets, model, factors)]
     mixed = next((text for doubtful, text in said if text and not doubtful), '')
     perhaps = tuple(text for doubtful, text in said if doubtful)
-    if is_placeholder(model):
+    if not described:
         told = (
             f"; their root mean square is at most {100.0 * share.max():.2g} % of a joint's limit" if len(share) else ''
         )
         return Size(mixed, '', perhaps if stated else (*perhaps, _UNSTATED + told))
-    beside = _beside_prior(datasets, model)
     if _weightless(datasets, model, *beside):
         return Size(_NO_GRAVITY, '', ())
-    factors = prior_factors(*beside)
     known = np.abs(factors[np.isfinite(factors)])
     if not len(known):
         return Size(mixed, '', perhaps)
@@ -265,10 +266,25 @@ def _beyond_efforts(share: Array) -> tuple[bool, str]:
     return len(far) < len(share), text
 
 
-def _mixed_units(datasets: Sequence[Dataset], model: RobotModel) -> tuple[bool, str]:
+def _of_description(
+    datasets: Sequence[Dataset], model: RobotModel, torque: Array, prior: Array, dq: Array, ddq: Array
+) -> Array:
+    """Return the factors of torques over the description's, shape (n,), NaN where the data do not determine them.
+
+    Where accelerations are too noisy for that, gravity alone may tell, which needs positions only.
+    """
+    q = _thinned(datasets, model, 'q')
+    gravity = inverse_dynamics(model, q, np.zeros_like(q), np.zeros_like(q))
+    whole, alone = (prior_factors(torque, each, dq, ddq) for each in (prior, gravity))
+    return np.where(np.isfinite(whole), whole, alone)
+
+
+def _mixed_units(datasets: Sequence[Dataset], model: RobotModel, described: Array) -> tuple[bool, str]:
     """Return that a factor for each joint's effort makes bodies predict states left out better, or nothing.
 
-    And whether that is doubtful: so many factors bend to whatever else is wrong, as a single hypothesis does not.
+    And whether that is doubtful: so many factors bend to whatever else is wrong. A second witness makes them certain:
+    they bring the torques of the joints nearer to one multiple of those of the description, whose factors
+    ``described``, shape (n,), are known; or without any, they are worth two findings.
     """
     samples = evenly_weighted(datasets, model, None).thinned(ENOUGH)
     base = base_parameters(model.at_motors(), rotor_inertia=True, tolerance=DATA_TOLERANCE)
@@ -284,9 +300,14 @@ def _mixed_units(datasets: Sequence[Dataset], model: RobotModel) -> tuple[bool, 
     plain, fitted = held_out(np.ones(model.n)), held_out(factors)
     if not plain.contradicted_by(fitted, worth=WORTH):
         return False, ''
-    doubtful = plain.gain(fitted)[0] <= _SEVERAL * WORTH
     missed = 100.0 * np.stack([plain.rmse, fitted.rmse]) / (np.sqrt(np.mean(samples.measured**2, axis=0)) + 1e-300)
     worst = int(np.argmax(missed[0] / np.maximum(missed[1], 1e-300)))
+    known = np.isfinite(described)
+    now, then = (np.log(np.abs(each[known])) for each in (described, described * factors))
+    if known.sum() > 1:
+        doubtful = float(np.std(then)) >= float(np.std(now))
+    else:
+        doubtful = plain.gain(fitted)[0] <= _SEVERAL * WORTH
     listed = ', '.join(f'{name} {k:.2g}' for name, k in zip(model.joint_names, factors, strict=True))
     return doubtful, (
         f'the efforts of the joints {"may not be" if doubtful else "are not"} torques in one unit: in states left out, '

@@ -22,7 +22,7 @@ from robotid_ros.data import Dataset
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.friction import friction_model
-from robotid_ros.identification import IdentificationConfig, identify
+from robotid_ros.identification import IdentificationConfig, identify, plausibility
 from robotid_ros.identification.information import Rows
 from robotid_ros.identification.least_squares import least_squares
 from robotid_ros.identification.model_choice import samples_of_datasets, strongest_ripple, with_ripple_shown
@@ -410,6 +410,20 @@ def test_a_constant_that_is_a_little_wrong_is_told_and_one_that_is_very_wrong_re
         size = torque_size([data], bare)
         told.append(('are not torques in one unit' in size.doubt, any('may not be torques' in n for n in size.notes)))
     assert told == [(False, False), (False, True), (True, False)]
+
+
+def test_factors_that_the_masses_of_the_description_contradict_are_noted_only() -> None:
+    model, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(0)
+    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    torque = pinocchio_torque(model, *motion[1:])
+    torque = torque + torque.std(axis=0) * (0.3 * np.sign(motion[2]) + 0.05 * rng.standard_normal(torque.shape))
+    bare = replace(model, inertial=np.zeros_like(model.inertial))
+    wrong = np.array([1, 1, 2.5, 1, 1, 1])
+    data = dataset(bare, motion, wrong * torque)
+    for described, doubted in ((wrong, True), (np.ones(6), False), (np.array([np.nan] * 5 + [1.0]), True)):
+        said = plausibility._mixed_units([data], bare, described)
+        assert 'torques in one unit' in said[1]
+        assert said[0] != doubted
 
 
 def test_torques_beyond_all_effort_limits_are_refused_and_beyond_some_told() -> None:
