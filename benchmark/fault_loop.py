@@ -105,23 +105,33 @@ class Loop:
             start = self.supervisor.clock.begin + window.stamp + shift - ahead
         self.messages.append((self.now + self.latency, start, points_of(window)))
 
-    def run(self):
+    def steady(self):
+        """What the monotonic clock says."""
+        return BOOT + self.now
+
+    def begin(self):
         plan = self.plan
         tolerance = 0.0 if self.parts is None else self.config.push_tolerance
         efforts = EffortWatch(plan, np.ones(len(self.position)), tolerance) if tolerance else None
         clock = RunClock(EPOCH, self.clock, BOOT + self.now, simulated=self.simulated)
         first = plan.windows.window(0)
-        supervisor = self.supervisor = Supervisor(
-            plan, first, self.config, clock, self.allowed_latency, lambda: BOOT + self.now, efforts
-        )
+        self.supervisor = Supervisor(plan, first, self.config, clock, self.allowed_latency, self.steady, efforts)
         if not self.lose_first:
             self.send(first)
-        gc.freeze()  # as the node does
+
+    def go_on(self, until=np.inf):
+        supervisor = self.supervisor
         while supervisor.state is not State.RESTED and self.now < min(
-            plan.reference.duration + 3.0, self.stopped_at + self.patience
+            until, self.plan.reference.duration + 3.0, self.stopped_at + self.patience
         ):
             self._step(supervisor)
             self.now += STEP
+
+    def run(self):
+        self.begin()
+        gc.freeze()  # as the node does
+        self.go_on()
+        supervisor = self.supervisor
         self.rested_at = self.now if supervisor.state is State.RESTED else np.inf
         for _ in range(60):  # and it stays at rest
             self._move_on()
@@ -140,7 +150,7 @@ class Loop:
         self._waiting += shown_rows(shown)
         if self.now < self.starved:
             return
-        steady = BOOT + self.now
+        steady = self.steady()
         supervisor.clock.read(self.clock, steady, simulated=self.simulated)
         for position, velocity, effort, stamp in self._waiting:
             supervisor.joint_state(position, velocity, effort, stamp, steady)

@@ -60,14 +60,14 @@ def loop(mode, **fields):
 
 
 def lies(change, since=MOMENT):
-    """Return what joint states show from a moment on: ``change`` alters position, velocity and the stamp."""
+    """Say what joint states show from a moment on: ``change`` alters position, velocity and the stamp."""
 
     def shown(loop, position, velocity, effort):
         if loop.now < since:
             return position, velocity, effort, loop.clock
         return change(position.copy(), velocity.copy(), loop.clock)
 
-    return shown
+    return {'shown': shown, 'since': since}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_velocity_that_is_told_wrong_now_and_then_stops_nothing(seed, mode):
         wrong = rng.random() < 0.05
         return position, velocity * (rng.uniform(0.3, 1.7, len(velocity)) if wrong else 1.0), None, clock
 
-    run = loop(mode, shown=lies(glitch, -0.5)).run()
+    run = loop(mode, **lies(glitch, -0.5)).run()
     assert run.stop is None, run.reason
     assert run.supervisor.state is State.RESTED
 
@@ -114,7 +114,7 @@ def test_a_velocity_that_stands_alone_after_a_gap_neither_bends_a_stop_nor_repea
         said.append(clock - EPOCH)
         return position, velocity * (factor if said[-1] > moment + since else 1.0), None, clock
 
-    run = loop(mode, shown=lies(change, moment)).run()
+    run = loop(mode, **lies(change, moment)).run()
     assert run.reason.startswith('the joint states cannot be watched'), run.reason
     assert run.supervisor.stops == 1
     assert run.last_motion() < run.stopped_at + 1.1
@@ -272,7 +272,7 @@ def test_a_piece_is_not_sent_to_an_arm_that_lost_those_before(seed, mode):
     """It brakes as the last one says that came: the next begins where it is not, and would make it leap."""
     rng = np.random.default_rng(seed)
     since, lasts = MOMENT + float(rng.uniform(0.0, 3.0)), float(rng.uniform(0.1, 1.6))
-    run = loop(mode, lose=lambda order, now: not order.stop and since < now < since + lasts).run()
+    run = loop(mode, lose=lambda order, now: not order.stop and since < now < since + lasts, since=since).run()
     assert_within_limits(run, -0.5)
     assert run.supervisor.stops <= 1
 
@@ -301,13 +301,13 @@ def test_an_arm_is_not_led_far_by_a_lie_after_a_gap():
             return position, velocity, effort, loop.clock
         return None if loop.now < end + 0.3 else (position + 1.0, velocity, effort, loop.clock)
 
-    run = Loop(shown=shown).run()
+    run = Loop(shown=shown, since=end - 0.1).run()
     assert 'away from its reference' in run.reason, run.reason  # and not the silence, which is shorter than allowed
     assert_within_limits(run, run.stopped_at)
 
 
 def test_a_run_whose_velocities_vanish_is_stopped_and_seen_to_rest():
-    run = Loop(shown=lies(lambda q, v, t: (q, None, None, t))).run()
+    run = Loop(**lies(lambda q, v, t: (q, None, None, t))).run()
     assert run.reason == 'the joint states hold no velocities any more'
     assert run.supervisor.state is State.RESTED
 
@@ -336,7 +336,7 @@ def test_the_largest_lie_leads_no_further_than_none(mode):
     usual = loop(mode, request=MOMENT).run().way(MOMENT)
     for size in (0.5, 2.0 * np.pi, 100.0, 1e9, 1e300, np.nan) if mode == 'measured' else (0.5, 1e300):
         shown = lies(lambda q, v, t, size=size: (q + size * np.eye(3)[1], v, None, t))
-        run = loop(mode, shown=shown, patience=2.0).run()
+        run = loop(mode, **shown, patience=2.0).run()
         assert run.stopped_at < MOMENT + 0.02, size
         assert run.last_motion() < MOMENT + 1.0, size
         assert run.way(MOMENT) < usual + 0.1, size
@@ -346,7 +346,7 @@ def test_the_largest_lie_leads_no_further_than_none(mode):
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_a_run_has_not_ended_while_rest_was_not_seen(mode):
     for change in (lambda q, v, t: None, lambda q, v, t: (q * np.nan, v, None, t)):
-        run = loop(mode, shown=lies(change), patience=3.0).run()
+        run = loop(mode, **lies(change), patience=3.0).run()
         assert run.supervisor.state is State.STOPPING
         assert run.last_motion() < MOMENT + 1.3
         assert 'no joint state shows that the arm rests' in run.supervisor.rest_text(100.0)
@@ -395,7 +395,7 @@ def test_an_arm_on_its_path_is_stopped_from_where_the_path_leads_it(mode, moment
 
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_a_stop_that_is_lost_is_repeated(mode):
-    run = loop(mode, request=MOMENT, lose=lambda order, now: order.stop and now < MOMENT + 0.1).run()
+    run = loop(mode, request=MOMENT, lose=lambda order, now: order.stop and now < MOMENT + 0.1, since=MOMENT).run()
     first, again = (now for now, order in run.orders if order.stop)
     (lost, _), latency = run.supervisor._stops, run.allowed_latency
     assert again < first + latency + lost.move.duration  # it is seen to be too fast: its end is not waited for
@@ -419,7 +419,7 @@ def test_a_joint_that_is_held_is_not_led_on_along_its_path(mode, joint):
             position[joint] = held['side'] * min(held['side'] * position[joint], held['side'] * held['place'])
         return position
 
-    run = loop(mode, fault=hold, at=MOMENT, blocked=blocked).run()
+    run = loop(mode, fault=hold, at=MOMENT, blocked=blocked, since=MOMENT).run()
     led = held['side'] * (np.array(run.led)[:, joint] - held['place'])
     when = np.array([row[0] for row in run.track])
     assert run.reason
@@ -438,7 +438,7 @@ def test_a_joint_that_lies_and_seems_to_move_on_is_stopped_once(mode, speed):
         velocity[1] = speed
         return position, velocity, None, clock
 
-    run = loop(mode, shown=lies(change), patience=3.0).run()
+    run = loop(mode, **lies(change), patience=3.0).run()
     assert 'jumps' in run.reason
     assert run.supervisor.stops == 1
     assert run.last_motion() < MOMENT + 1.0
@@ -456,7 +456,7 @@ def test_an_arm_that_is_pushed_is_not_led_on_after_it(mode):
             position = position + 0.8 * np.sin(np.pi * ago / 4.0) ** 2 * np.eye(3)[0]
         return position
 
-    run = loop(mode, fault=pushing.append, at=MOMENT, blocked=pushed).run()
+    run = loop(mode, fault=pushing.append, at=MOMENT, blocked=pushed, since=MOMENT).run()
     goals = [order.window.position[-1] for _, order in run.orders if order.stop]
     assert len(goals) <= 2
     assert np.abs(goals[-1] - goals[0]).max() < 0.5
@@ -470,7 +470,7 @@ def test_an_arm_that_falls_ever_further_behind_is_told_by_the_delay():
         kept.append((position, velocity))
         return *kept[int(len(kept) / 1.3)], None, stamp
 
-    run = Loop(shown=lies(later)).run()
+    run = Loop(**lies(later)).run()
     assert 'ms further behind the reference' in run.reason
     assert run.stopped_at < MOMENT + 0.4
 
@@ -519,7 +519,7 @@ def test_a_stop_bears_a_controller_whose_time_stood_still_and_that_goes_on(mode)
 def test_a_joint_that_lies_does_not_stand_short_of_its_stop(mode, jump):
     """It has another place than its stop's end for ever: one more stop would only move the arm once more."""
     change = lies(lambda q, v, t: (q + np.array([jump, 0.0, 0.0]), v, None, t), MOMENT)
-    run = loop(mode, shown=change).run()
+    run = loop(mode, **change).run()
     assert run.supervisor.stops == 1
     assert run.last_motion() < MOMENT + 0.5
     assert run.rested_at < MOMENT + 1.6
@@ -553,7 +553,7 @@ def test_an_arm_that_stands_on_the_way_of_its_stop_is_stopped_there(seed):
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_a_lost_window_is_without_effect_and_more_end_at_rest(mode):
     due = PLAN.windows.due(8)
-    one = loop(mode, lose=lambda order, now: not order.stop and due - 0.1 < now < due + 0.1).run()
+    one = loop(mode, lose=lambda order, now: not order.stop and due - 0.1 < now < due + 0.1, since=due - 0.1).run()
     assert one.stop is None
     assert_within_limits(one, -0.5)
     dead = loop(mode, fault=lambda loop: setattr(loop, 'killed', MOMENT), at=MOMENT).run()
@@ -565,7 +565,7 @@ def test_a_lost_window_is_without_effect_and_more_end_at_rest(mode):
 def test_an_arm_is_not_led_further_while_it_is_not_seen(mode):
     """Joint states that stay away from a moment on: the pieces that are due until the stop are not sent."""
     since = PLAN.begin + 1.0
-    run = loop(mode, shown=lambda arm, q, v, e: None if arm.now > since else (q, v, e, arm.clock)).run()
+    run = loop(mode, shown=lambda arm, q, v, e: None if arm.now > since else (q, v, e, arm.clock), since=since).run()
     assert run.reason.startswith('no joint state for 0.5')
     assert not [now for now, order in run.orders if since + 0.27 < now and not order.stop]
 
@@ -629,7 +629,7 @@ def test_a_lost_start_is_said_within_a_second(mode):
 def test_nothing_sees_an_arm_at_rest_that_sets_out_later(mode, before):
     """A stop that is lost, before the first motion or before the rest that the ramp ends with: it would be let go."""
     moment = -0.4 if np.isinf(before) else PLAN.begin - 0.3 - before
-    run = loop(mode, request=moment, lose=lambda order, now: order.stop and now < moment + 0.1).run()
+    run = loop(mode, request=moment, lose=lambda order, now: order.stop and now < moment + 0.1, since=moment).run()
     assert run.supervisor.stops == 2
     assert run.supervisor.state is State.RESTED
     assert run.rested_at > run.last_motion()
@@ -939,7 +939,7 @@ def test_an_arm_whose_readings_come_ever_later_is_stopped_from_where_it_is(mode,
         kept.append((position, velocity, None, clock))
         return kept[int(len(kept) / (1.0 + growth))]
 
-    run = loop(mode, shown=lies(change, 0.0)).run()
+    run = loop(mode, **lies(change, 0.0)).run()
     assert np.isfinite(run.stopped_at)
     assert_within_limits(run, run.stopped_at)
 
@@ -953,7 +953,7 @@ def test_an_arm_whose_readings_come_late_is_not_thought_to_miss_its_stop(mode):
         kept.append((position, velocity, None))
         return (*kept[int(len(kept) / 1.6)], clock)
 
-    run = loop(mode, shown=lies(change, MOMENT + 1.0)).run()
+    run = loop(mode, **lies(change, MOMENT + 1.0)).run()
     assert run.supervisor.stops == 1
     assert run.supervisor.state is State.RESTED
     assert run.last_motion() < run.stopped_at + 1.1
@@ -972,7 +972,7 @@ def test_a_node_that_was_starved_stops_the_arm_from_where_it_is(mode, later):
 @pytest.mark.parametrize(('later', 'mode'), each_with_a_mode([0.0, 0.4, 0.8, 1.2]))
 def test_stamps_that_stand_still_tell_no_speed(mode, later):
     moment = MOMENT + later
-    run = loop(mode, shown=lies(lambda q, v, t: (q, v, None, EPOCH + moment), moment), patience=3.0).run()
+    run = loop(mode, **lies(lambda q, v, t: (q, v, None, EPOCH + moment), moment), patience=3.0).run()
     assert run.reason.startswith('no joint state'), run.reason
     assert run.last_motion() < moment + 0.5 + 1.2
     assert_within_limits(run, run.stopped_at)
@@ -1024,7 +1024,7 @@ def test_a_controller_that_speaks_once_a_window_may_miss_one():
 @pytest.mark.parametrize('rate', [-0.3, 0.1, 0.3, 1.0])
 def test_an_arm_is_not_led_after_readings_that_drift(rate, told):
     """The stop was repeated from the drifting place: 2.6 rad, through the table."""
-    usual, run = way_of_a_stop(MOMENT + 0.5), Loop()
+    usual, run = way_of_a_stop(MOMENT + 0.5), Loop(since=MOMENT)
 
     def shown(loop, position, velocity, effort):
         drift = rate * max(loop.now - MOMENT, 0.0)
