@@ -132,7 +132,7 @@ def test_a_chunk_of_nothing_takes_no_time(tmp_path):
     assert recording.provenance['faults']['damaged_chunks'] == 1
 
 
-@pytest.mark.parametrize('more', [struct.pack('<BQ', 5, 0) * 20_000, bytes(20_000_000)])
+@pytest.mark.parametrize('more', [struct.pack('<BQ', 5, 0) * 20_000, bytes(20_000_000)], ids=['empty', 'zeros'])
 def test_records_of_nothing_end(tmp_path, more):
     """Empty messages, and what a file system leaves of a file after a loss of power: zeros."""
     messages, stamps = stream(PERIOD, 2, RATE, np.random.default_rng(6))
