@@ -164,7 +164,6 @@ class EffortWatch:
         self._fast[k] = np.abs(velocity) >= self._slow
         if not len(self._seen):
             return None
-        peak = np.fmax.reduce(np.abs(self._before))
         away = np.empty_like(mean)
         # A moment that was not seen then lies between the one before and the one after it.
         last, first = (np.searchsorted(self._seen, k, side) for side in ('right', 'left'))
@@ -176,7 +175,7 @@ class EffortWatch:
             begin, end = last - 1 - self._since[last - 1, j], first + self._until[first % len(self._seen), j]
             near = effort[np.arange(begin, end + 1) % len(effort)]
             away[j] = max(mean[j] - np.fmax.reduce(near), np.fmin.reduce(near) - mean[j])
-        allowed = np.fmin(_REPEATS * self._limit, _REPEATS_OF_PEAK * peak) + _NOISE * self._noise
+        allowed = np.fmin(_REPEATS * self._limit, _REPEATS_OF_PEAK * self._peak) + _NOISE * self._noise
         found = self._lasting('period', away > self._tolerance * allowed, 2)
         if found is None:
             return None
@@ -189,7 +188,7 @@ class EffortWatch:
         """Make the present period the one before, without what was not seen of it."""
         self._seen = np.flatnonzero(np.isfinite(self._present).any(axis=1))
         self._before = self._present[self._seen]
-        self._noise = _noise(self._before)
+        self._peak, self._noise = np.fmax.reduce(np.abs(self._before)), _noise(self._before)
         fast = self._fast[self._seen]
         alike = fast & np.roll(fast, 1, axis=0) & np.roll(fast, -1, axis=0)
         self._since, self._until = _lengths(~alike), _lengths(~alike[::-1])[::-1]
