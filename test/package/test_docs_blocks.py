@@ -13,14 +13,18 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 import yaml
 
+from robotid_ros.cli import main
+from robotid_ros.excitation import optimizer
 from robotid_ros.model import RobotConfig
 from robotid_ros.model.dh_table import read_dh_file
 
@@ -71,6 +75,30 @@ def test_blocks_run_or_say_why_not(page: Path) -> None:
             assert directive or block.language in PLAIN, f'{where}: language {block.language!r}'
 
 
+def _run_line(line: str) -> tuple[int, str]:
+    """Run a line of a shell and return its exit code and output; commands of this package run in this process."""
+    words = shlex.split(line, comments=True)
+    if words[0] != 'robotid' or set('|<>&;$`*') & set(''.join(words)):
+        done = subprocess.run(['bash', '-euc', line], capture_output=True, text=True, timeout=300)
+        return done.returncode, done.stdout + done.stderr
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = main(words[1:])
+    return code, said.getvalue()
+
+
+@pytest.fixture
+def _short_designs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search once and not long: that designs are good is for the tests of excitation."""
+    whole = optimizer.minimise
+    monkeypatch.setattr(
+        optimizer,
+        'minimise',
+        lambda problem, config, *rest: whole(problem, replace(config, starts=1, iterations=40), *rest),
+    )
+
+
+@pytest.mark.usefixtures('_short_designs')
 @pytest.mark.parametrize('page', [page for page in PAGES if any(b.runs for b in _blocks(page))], ids=_name)
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One page is one session: its blocks run in order, in one folder, Python blocks in one namespace."""
@@ -83,6 +111,7 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv('PATH', f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}')
     monkeypatch.setenv('OMP_NUM_THREADS', '1')  # small matrices: threads only wait for each other
     monkeypatch.setenv('OPENBLAS_NUM_THREADS', '1')
+    monkeypatch.setattr(warnings, 'showwarning', warnings.showwarning)  # which a command sets
     namespace: dict[str, object] = {'__name__': 'documentation'}
     for block in _blocks(page):
         if not block.runs:
@@ -92,8 +121,9 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             with contextlib.redirect_stdout(io.StringIO()):
                 exec(compile(code, str(page), 'exec'), namespace)
         else:
-            done = subprocess.run(['bash', '-euc', block.code], capture_output=True, text=True, timeout=300)
-            assert done.returncode == 0, f'{page.name}:{block.line}: {done.stdout[-800:]}{done.stderr[-800:]}'
+            for line in filter(str.strip, block.code.replace('\\\n', ' ').splitlines()):
+                code, said = _run_line(line)
+                assert code == 0, f'{page.name}:{block.line}: {line}: {said[-1600:]}'
 
 
 @pytest.mark.parametrize('page', PAGES, ids=_name)
