@@ -136,12 +136,23 @@ def test_a_reversed_joint_of_any_arm_is_named(seed: int, kind: str) -> None:
     if kind != 'torque':
         data = replace(data, q=turned(data.q), dq=turned(data.dq), ddq=turned(data.ddq))
     data = replace(data, unfiltered=None)
-    decision = find_setup([data], model)[1]
-    # Another arm that could be described so moves alike.
-    if (decision.alternatives[0].error < 1.3 * errors_as_described(seed)).all():
-        return
     result = identify(data, model)
-    assert model.joint_names[joint] in ' '.join([result.reason, *result.notes])
+    if model.joint_names[joint] not in ' '.join([result.reason, *result.notes]):
+        # Another arm that could be described so moves alike.
+        decision = find_setup([data], model)[1]
+        assert (decision.alternatives[0].error < 1.3 * errors_as_described(seed)).all(), result.notes
+
+
+def error(arm: RobotModel, *recordings: Dataset) -> Array:
+    """Return what is left of the second of two recordings after an identification from the first."""
+    training, judge = (replace(each, unfiltered=None) for each in recordings)
+    return identify(training, arm, validation=judge).metrics['validation'].rmse
+
+
+@cache
+def error_without_masses(seed: int) -> Array:
+    model, (data, other), _ = drawn(seed)
+    return error(replace(model, inertial=0.0 * model.inertial), data, other)
 
 
 @pytest.mark.parametrize('factor', [1e-7, 1e8])
@@ -156,15 +167,11 @@ def test_neither_the_unit_of_mass_nor_that_of_length_changes_what_is_found(seed:
     tip[:3, 3] *= length
     large = replace(model, placements=placements, tip=tip, gravity=length * model.gravity)
 
-    def error(arm: RobotModel, *recordings: Dataset) -> Array:
-        training, judge = (replace(each, unfiltered=None) for each in recordings)
-        return identify(training, arm, validation=judge).metrics['validation'].rmse
-
     def in_other_units(each: Dataset) -> Dataset:
         return replace(each, tau=factor * each.tau, tau_filtered=factor * each.tau_filtered)
 
     found = error(large, in_other_units(data), in_other_units(other)) / factor
-    np.testing.assert_allclose(found, error(model, data, other), rtol=1e-2)
+    np.testing.assert_allclose(found, error_without_masses(seed), rtol=1e-2)
 
 
 def _numbers(element: ElementTree.Element, name: str) -> Array:
@@ -211,10 +218,6 @@ def test_neither_frames_nor_signs_nor_zeros_change_what_is_found(seed: int) -> N
     masses = model.inertial[:, 9:] / RobotModel.from_urdf(text).inertial[:, 9:]
     arm = RobotModel.from_urdf(told)
     arm = replace(arm, inertial=masses * arm.inertial)
-
-    def error(arm: RobotModel, *recordings: Dataset) -> Array:
-        training, judge = (replace(each, unfiltered=None) for each in recordings)
-        return identify(training, arm, validation=judge).metrics['validation'].rmse
 
     size = np.std(data.tau, axis=0)
 
