@@ -52,6 +52,7 @@ class Sight:
     def __init__(self, name: str, over: float, *, silence: float | None = None, enough: float = _ENOUGH) -> None:
         self.name, self._over, self._silence, self._enough = name, over, silence, enough
         self._came: deque[tuple[float, bool]] = deque()
+        self._usable = 0  # of them
         self._first: float | None = None
         self._usual: float | None = None
         self._looked, self._slept = np.inf, 0.0
@@ -64,8 +65,12 @@ class Sight:
                 return  # it was never on
             self._first = now - self._slept
         self._came.append((now - self._slept, usable))
+        self._usable += usable
         if len(self._came) > 5000:
-            self._came.popleft()
+            self._forget()
+
+    def _forget(self) -> None:
+        self._usable -= self._came.popleft()[1]
 
     @property
     def on(self) -> bool:
@@ -80,14 +85,13 @@ class Sight:
             return None
         now -= self._slept
         while self._came and self._came[0][0] < now - self._over:
-            self._came.popleft()
+            self._forget()
         if self._silence is not None and not self._came:
             return None
         if self._silence is not None and self._came and now - self._came[-1][0] > self._silence:
             return None
-        usable = sum(good for _, good in self._came)
-        self.rate = usable / min(self._over, max(now - self._first, 1e-3))
-        self.share = usable / len(self._came) if self._came else 0.0
+        self.rate = self._usable / min(self._over, max(now - self._first, 1e-3))
+        self.share = self._usable / len(self._came) if self._came else 0.0
         if now - self._first < self._over:
             return None
         if self._usual is None:
