@@ -54,8 +54,8 @@ CORE_PROCESSES ?= 2
 PYTEST := $(BIN)/python -m pytest --durations 15
 SPREAD := --dist loadfile --no-loadscope-reorder --numprocesses
 NODE_FILES = $(filter-out test/excitation/%,$(shell grep -l 'mark\.ros' test/*/test_*.py))
-NODES_FIRST := $(patsubst %,test/%.py,demo/test_demo nodes/test_chain_node nodes/test_recorder_node \
-	nodes/test_identification_node calibration/test_calibration_live)
+NODES_FIRST := $(patsubst %,test/%.py,nodes/test_chain_selection demo/test_demo nodes/test_chain_bees \
+	nodes/test_chain_node nodes/test_recorder_node nodes/test_identification_node calibration/test_calibration_live)
 CORE_FIRST := $(patsubst %,test/%.py,identification/test_identification_setup execution/test_execution_faults \
 	identification/test_identification_any_arm package/test_docs_blocks report/test_report_page \
 	identification/test_identification_estimators identification/test_identification_damage \

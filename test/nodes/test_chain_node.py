@@ -19,30 +19,15 @@ pytest.importorskip('rclpy', reason='needs the ros extra')
 pytest.importorskip('mujoco', reason='needs the sim extra')
 pytestmark = pytest.mark.ros
 
+from chain_helpers import ARM, DEADLINE, PATIENCE, RUN, SWEEP  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
-from robotid_ros.data.context import read_context  # noqa: E402
 from robotid_ros.demo.processes import NodeGroup, isolated_environment, parameter_arguments  # noqa: E402
 from robotid_ros.identification import IdentificationResult  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
-from robotid_ros.model.packaged import arm_file  # noqa: E402
-from robotid_ros.nodes.loop_client import NODES, LoopClient, ServiceError  # noqa: E402
+from robotid_ros.nodes.loop_client import LoopClient, ServiceError  # noqa: E402
 from robotid_ros.nodes.messages import LATCHED  # noqa: E402
 from robotid_ros.simulation import read_truth  # noqa: E402
-
-DEADLINE = 300.0
-PATIENCE = 20.0
-ARM = {'publish_clock': True, 'speed': 3.0, 'effort_noise': 1e-3}
-ARM |= {'physics_rate': 500.0, 'publish_rate': 50.0, 'clock_rate': 25.0}  # enough for these motions
-RUN = {
-    'joint_state_timeout': PATIENCE,
-    'controller_timeout': PATIENCE,
-    'window_time': PATIENCE,  # in simulated seconds, which pass quickly
-    'settling_time': 3.0,  # simulated seconds, in which the recorder comes up
-    'start_delay': 5.0,  # a second of this computer, for the window's way to the arm
-    'start_anyway': ['unchecked_workspace', 'no_acceleration_limit'],
-}
-SWEEP = {'sweep_levels': 2, 'sweep_slowest': 0.1, 'sweep_stroke_time': 0.4}
 
 
 def test_one_call_runs_everything_from_the_parked_arm_to_the_report(tmp_path: Path) -> None:
@@ -111,116 +96,3 @@ def test_one_call_runs_everything_from_the_parked_arm_to_the_report(tmp_path: Pa
     truth = read_truth(truth_file, RobotModel.from_urdf(CRANE)).friction
     found = result.friction_values[:, 0] + result.friction_values[:, 1]  # torque at 1 rad/s
     np.testing.assert_allclose(found, truth.coulomb + truth.viscous, rtol=0.15)
-
-
-def test_one_call_selects_among_trajectories_and_goes_on_where_it_was(tmp_path: Path) -> None:
-    """The alternating identification: sweeps between the trajectories, all dealt out in pairs."""
-    urdf = tmp_path / 'crane.urdf'
-    urdf.write_text(CRANE)
-    environment = isolated_environment()
-    arm = {**ARM, 'robot': urdf}
-    excitation = {**RUN, **SWEEP, 'period': 4.0, 'periods': 2, 'starts': 1, 'iterations': 10, 'seed': 7}
-    recorder = {'output_folder': tmp_path / 'recordings', 'effort': 'torque', 'start_timeout': PATIENCE}
-    identification = {'output_folder': tmp_path / 'results', 'estimator': 'alternating', 'select': True}
-    chain = {'trajectories': 2, 'validation': False}
-    domain = int(environment['ROS_DOMAIN_ID'])
-
-    def start(group: NodeGroup, nodes: dict[str, dict[str, object]]) -> LoopClient:
-        for name, values in nodes.items():
-            group.start(name, parameter_arguments({**values, 'use_sim_time': True}))
-        return LoopClient(group.check, domain, ('chain', *NODES))
-
-    with NodeGroup(environment, tmp_path) as arm_and_driver:
-        arm_and_driver.start('simulated_arm', parameter_arguments(arm))
-        start(arm_and_driver, {'excitation': excitation, 'recorder': recorder}).close()
-        with NodeGroup(environment, tmp_path) as group:
-            client = start(group, {'identification': identification, 'chain': chain})
-            try:
-                # What could not end well is refused before anything moves.
-                assert 'needs 3 trajectories' in _whole_chain(client)
-                client.set_parameters('/chain', {'trajectories': 3})
-                assert 'set torque_threshold' in _whole_chain(client)
-                client.set_parameters('/chain', {'trajectory': 'run.yaml'})
-                assert 'two runs of one reference never stand in two sets' in _whole_chain(client)
-                assert client.runs_ended() == 0
-                # Two of them now, and the third after a restart: what lies in the folder counts, and its seeds.
-                client.set_parameters('/chain', {'trajectories': 2, 'trajectory': ''})
-                client.set_parameters('/identification', {'select': False, 'estimator': 'wls'})
-                assert 'identified' in _whole_chain(client)
-                assert client.runs_ended() == 4
-            finally:
-                client.close()
-        asked = {'torque_threshold': [1000.0], 'max_iterations': 200, 'friction': 'coulomb_viscous'}
-        folders = {'recordings': [str(tmp_path / 'recordings')]}
-        with NodeGroup(environment, tmp_path) as group:
-            client = start(group, {'identification': {**identification, **asked, **folders}, 'chain': chain})
-            try:
-                client.set_parameters('/chain', {'trajectories': 3})
-                client.set_parameters('/excitation', {'seed': 8})  # which is recorded
-                text = _whole_chain(client)
-                assert text.startswith('started: 3 x (friction_sweep, excitation), identify; '), text
-                assert ' -> identified, usable' in text
-                assert client.runs_ended() == 6
-                assert client.status_value('identification', 'recordings') == '3'
-                assert client.parameters('/excitation', ('seed',)) == {'seed': 8}
-            finally:
-                client.close()
-    written = sorted((tmp_path / 'results').iterdir())[-1]
-    result = IdentificationResult.load(written / 'result.yaml')
-    decisions = [decision.chosen for decision in result.decisions if decision.subject == 'selection']
-    recordings = {path.name for path in (tmp_path / 'recordings').iterdir()}
-    dealt = [text.partition(': ')[2] for text in decisions[:3]]
-    assert len(set(dealt)) == 3  # one in each set
-    seeds = [read_context(path).seeds for path in sorted((tmp_path / 'recordings').iterdir())]
-    assert [seed for each in seeds for seed in each] == [7, 8, 9]
-    assert set(dealt) <= recordings
-
-
-def test_one_call_finds_a_non_linear_friction_law_by_bees_on_the_arm_of_their_source(tmp_path: Path) -> None:
-    """Excitation with velocities at its start, averages of its periods, smoothing, colony, match in validation."""
-    configuration = arm_file('er16').with_suffix('.yaml')
-    environment = isolated_environment()
-    arm = {**ARM, 'friction_law': 'daemi_heimann', 'publish_rate': 100.0}
-    excitation = {**RUN, 'period': 25.0, 'periods': 2, 'starts': 2, 'iterations': 30, 'rotor_inertia': False}
-    excitation['start_anyway'] = ['unchecked_workspace']
-    recorder = {'output_folder': tmp_path / 'recordings', 'start_timeout': PATIENCE}
-    identification = {
-        'output_folder': tmp_path / 'results',
-        'estimator': 'bee-colony',
-        'rotor_inertia': False,
-        'colony_cycles': 600,
-        'colony_limit': 100,
-    }
-    with NodeGroup(environment, tmp_path) as group:
-        group.start('simulated_arm', [*parameter_arguments(arm), '--params-file', str(configuration)])
-        others = {'excitation': excitation, 'recorder': recorder, 'identification': identification}
-        for name, values in {**others, 'chain': {'friction_sweep': False}}.items():
-            words = parameter_arguments({**values, 'use_sim_time': True})
-            group.start(name, [*words, '--params-file', str(configuration)])
-        client = LoopClient(group.check, int(environment['ROS_DOMAIN_ID']), ('chain', *NODES))
-        try:
-            text = _whole_chain(client)
-        finally:
-            client.close()
-    assert 'identified, usable' in text, text
-    (written,) = (tmp_path / 'results').iterdir()
-    result = IdentificationResult.load(written / 'result.yaml')
-    assert result.friction_name == 'daemi_heimann'
-    assert (result.metrics['validation'].match > 75.0).all()
-
-
-def _whole_chain(client: LoopClient) -> str:
-    """Start the chain and return what it ends with; where the computer was too busy for a run, it is started again."""
-    text = ''
-
-    def ended() -> int:
-        return int(client.status_value('chain', 'ended') or 0)
-
-    for _ in range(3):
-        before = ended()
-        said = client.call('/chain/start', DEADLINE)
-        client.wait(lambda before=before: ended() > before, 'its end', 3.0 * DEADLINE)
-        text = f'{said} -> {client.status["chain"].message}'
-        if 'did not take the trajectory' not in text and 'too busy' not in text:
-            break
-    return text
