@@ -238,6 +238,7 @@ def test_a_reference_is_decoded(order, align_empty, closed):
         (joint_trajectory(START, JOINTS, [(k, (1, 2, 3), (), ()) for k in (0, 1)]), 'at least 3 points'),
         (joint_trajectory(START, JOINTS, [(k, (1, 2, 3), (), ()) for k in (0, 1, 1)]), 'increasing times'),
     ],
+    ids=['nothing', 'joint state', 'cut', 'two joints', 'two points', 'equal times'],
 )
 def test_what_is_no_reference_is_refused(message, words):
     with pytest.raises(DataError, match=words):
