@@ -158,7 +158,14 @@ class EffortWatch:
         period, phase = divmod(elapsed - plan.begin, plan.period)
         if int(period) != self._period:
             self._period = int(period)
-            self._turn_over()
+            # Make the present period the one before, without what was not seen of it
+            self._seen = np.flatnonzero(np.isfinite(self._present).any(axis=1))
+            self._before = self._present[self._seen]
+            self._noise = _noise(self._before)
+            fast = self._fast[self._seen]
+            alike = fast & np.roll(fast, 1, axis=0) & np.roll(fast, -1, axis=0)
+            self._since, self._until = _lengths(~alike), _lengths(~alike[::-1])[::-1]
+            self._present, self._fast = np.full_like(self._present, np.nan), np.zeros_like(self._fast)
         k = min(int(phase / _BIN), bins - 1)
         self._present[k] = mean
         self._fast[k] = np.abs(velocity) >= self._slow
@@ -184,16 +191,6 @@ class EffortWatch:
             f"the effort of joint '{self._names[found]}' is {away[found]:.3g} away from that of the period before "
             f'(allowed: {self._tolerance * allowed[found]:.2g}): the arm presses on something'
         )
-
-    def _turn_over(self) -> None:
-        """Make the present period the one before, without what was not seen of it."""
-        self._seen = np.flatnonzero(np.isfinite(self._present).any(axis=1))
-        self._before = self._present[self._seen]
-        self._noise = _noise(self._before)
-        fast = self._fast[self._seen]
-        alike = fast & np.roll(fast, 1, axis=0) & np.roll(fast, -1, axis=0)
-        self._since, self._until = _lengths(~alike), _lengths(~alike[::-1])[::-1]
-        self._present, self._fast = np.full_like(self._present, np.nan), np.zeros_like(self._fast)
 
     @property
     def clear(self) -> Array:
