@@ -210,8 +210,7 @@ def residual_velocity_figure(run: Run) -> Figure:
     )
     for j, joint, (torque, speed, _) in run.joints:
         residual, velocity = run.residual[:, j], run.dataset.dq[:, j]
-        # Mean velocity and difference, and its deviation, in bins of velocity; those of fewer than five samples are left
-        # out.
+        # Mean velocity and difference, and its deviation, in bins of velocity of five samples at least
         edges = np.linspace(velocity.min(), velocity.max() + 1e-12, _BINS + 1)
         index = np.clip(np.searchsorted(edges, velocity, side='right') - 1, 0, _BINS - 1)
         count = np.bincount(index, minlength=_BINS)
