@@ -24,14 +24,10 @@ _made: list[Path] = []  # folders that output_folder has made, the innermost of 
 
 def file_hash(path: str | Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal, as ``sha256sum`` prints it."""
-    with open(path, 'rb') as file:
-        return hashlib.file_digest(file, 'sha256').hexdigest() if hasattr(hashlib, 'file_digest') else _digest(file)
-
-
-def _digest(file: BinaryIO) -> str:
     digest = hashlib.sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
+    with open(path, 'rb') as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
     return digest.hexdigest()
 
 

@@ -179,7 +179,17 @@ class Files:
         DataError
             As :func:`load_datasets` does; if a joint moves that the model holds at zero.
         """
-        unseen = _unseen_joints([*self.training, *self.validation], model, self.settings, self.topic)
+        # Joints that are in a recording, carry a part of the arm, and are not identified, must stand still.
+        held = set(held_joints(model)) if self.settings.joints else set()
+        unseen: list[str] = []
+        for path in (*self.training, *self.validation) if held else ():
+            if is_dataset(path):
+                continue  # holds no joints but those it was made for, or is looked at when it is used
+            context = read_context(path, self.topic, self.settings.joints)
+            if held & set(context.joints):
+                recording = read_recording(path, context.topics.get('joint_states'))
+                said = require_held(recording.joint_names, recording.position, model)
+                unseen += [f'{Path(path).name}: {text}' for text in said]
         training, held_out, summaries = load_datasets(
             self.training, self.settings, topic=self.topic, train_fraction=self.train_fraction
         )
@@ -240,27 +250,6 @@ def identify_files(
     return Identification(
         model=model, result=result, training=tuple(training), validation=tuple(held_out), summaries=tuple(summaries)
     )
-
-
-def _unseen_joints(
-    paths: Sequence[str | Path], model: RobotModel, settings: ProcessingSettings, topic: str | None
-) -> list[str]:
-    """Look at the joints that are in a recording, carry a part of the arm, and are not identified."""
-    held = held_joints(model)
-    if not held or not settings.joints:
-        return []
-    notes = []
-    for path in paths:
-        if is_dataset(path):
-            continue  # holds no joints but those it was made for, or is looked at when it is used
-        context = read_context(path, topic, settings.joints)
-        if not set(held) & set(context.joints):
-            continue
-        recording = read_recording(path, context.topics.get('joint_states'))
-        notes += [
-            f'{Path(path).name}: {text}' for text in require_held(recording.joint_names, recording.position, model)
-        ]
-    return notes
 
 
 def write_identification(

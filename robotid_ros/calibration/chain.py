@@ -100,7 +100,11 @@ class KinematicChain:
             for step in steps:
                 if isinstance(step, int):
                     places.append((transform[:3, step % 3], transform[:3, 3]))
-                    transform = transform @ _motion(step, next(sizes))
+                    size = next(sizes)
+                    turned = (rotation_x, rotation_y, rotation_z)
+                    transform = transform @ (
+                        translation(size * np.eye(3)[step]) if step < 3 else turned[step - 3](size)
+                    )
                 else:
                     transform = transform @ step
             axes, origins = np.reshape(places, (-1, 2, 3)).transpose(1, 2, 0)
@@ -134,7 +138,13 @@ class KinematicChain:
             if self.prismatic[i]:
                 position = position + along * chain_q[:, i, None]
             else:
-                rotation = _turned(rotation, self.joint_axes[i], chain_q[:, i])
+                # Rotation @ R(axis, angle) by Rodrigues' formula, shape (N, 3, 3)
+                axis = self.joint_axes[i]
+                angle = chain_q[:, i]
+                skew = cross_matrix(axis)
+                first = _times(rotation, skew)
+                sine, versine = np.sin(angle)[:, None, None], 2.0 * np.square(np.sin(0.5 * angle))[:, None, None]
+                rotation = np.asarray(rotation + sine * first + versine * _times(first, skew))
         return ChainPose(rotation, position, axes, origins)
 
     def jacobian(self, pose: ChainPose, point: Array) -> Array:
@@ -151,23 +161,10 @@ class KinematicChain:
         return result
 
 
-def _motion(step: int, size: float) -> Array:
-    """Return an elementary motion, shape (4, 4)."""
-    return translation(size * np.eye(3)[step]) if step < 3 else (rotation_x, rotation_y, rotation_z)[step - 3](size)
-
-
 def _times(batch: Array, matrix: Array) -> Array:
     """Return batch @ matrix for one (3, k) matrix, as one product instead of N."""
     count = len(batch)
     return np.asarray((batch.reshape(3 * count, 3) @ matrix).reshape(count, 3, -1))
-
-
-def _turned(rotation: Array, axis: Array, angle: Array) -> Array:
-    """Return rotation @ R(axis, angle) by Rodrigues' formula, shape (N, 3, 3)."""
-    skew = cross_matrix(axis)
-    first = _times(rotation, skew)
-    sine, versine = np.sin(angle)[:, None, None], 2.0 * np.square(np.sin(0.5 * angle))[:, None, None]
-    return np.asarray(rotation + sine * first + versine * _times(first, skew))
 
 
 def parallel_rows(table: DHTable) -> list[int]:

@@ -236,13 +236,33 @@ class CalibrationResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain numbers, strings and lists [m, rad]."""
         estimated = [p for p in self.parameters if not p.reason]
+        errors: dict[str, dict[str, Any]] = {'training': {'before': self.before, 'after': self.after}}
+        if self.before_inliers is not None:
+            errors['training_without_outliers'] = {'before': self.before_inliers, 'after': self.after_inliers}
+        if self.cross_validation is not None:
+            cross = self.cross_validation
+            errors['cross_validation'] = {
+                'folds': cross.folds,
+                'before': cross.before,
+                'geometry_only': cross.geometric,
+                'after': cross.after,
+                'after_without_outliers': cross.after_inliers,
+            }
+        if self.held_out is not None:
+            apart = self.held_out
+            errors['held_out'] = {'before': apart.before, 'after': apart.after, 'fitted_to_it': list(apart.fitted)}
+        if self.averaged:
+            errors['average_of_single_measurements'] = dict(self.averaged)
         return {
             'robot': self.robot.name,
             'joints': list(self.chain.joint_names),
             'usable': self.usable,
             'reason': self.fit.reason if self.determined else self.warnings[-1],
             'warnings': list(self.warnings),
-            'accuracy': self._accuracies(),
+            'accuracy': {
+                name: {key: each.to_dict() if isinstance(each, Accuracy) else each for key, each in entries.items()}
+                for name, entries in errors.items()
+            },
             'identifiable_parameters': self.identifiable,
             'identifiable_with_unlimited_poses': self.structural,
             'condition_number': self.condition_number,
@@ -261,29 +281,6 @@ class CalibrationResult:
         hashes = {str(path): file_hash(path.expanduser()) for path in files}
         provenance = {'version': robotid_ros.__version__, 'files': hashes, 'settings': dict(settings)}
         return str(yaml.safe_dump({**self.to_dict(), 'provenance': provenance}, sort_keys=False, width=120))
-
-    def _accuracies(self) -> dict[str, Any]:
-        result: dict[str, dict[str, Any]] = {'training': {'before': self.before, 'after': self.after}}
-        if self.before_inliers is not None:
-            result['training_without_outliers'] = {'before': self.before_inliers, 'after': self.after_inliers}
-        if self.cross_validation is not None:
-            cross = self.cross_validation
-            result['cross_validation'] = {
-                'folds': cross.folds,
-                'before': cross.before,
-                'geometry_only': cross.geometric,
-                'after': cross.after,
-                'after_without_outliers': cross.after_inliers,
-            }
-        if self.held_out is not None:
-            apart = self.held_out
-            result['held_out'] = {'before': apart.before, 'after': apart.after, 'fitted_to_it': list(apart.fitted)}
-        if self.averaged:
-            result['average_of_single_measurements'] = dict(self.averaged)
-        return {
-            name: {key: each.to_dict() if isinstance(each, Accuracy) else each for key, each in entries.items()}
-            for name, entries in result.items()
-        }
 
 
 def _pose_dict(transform: Array) -> dict[str, list[float]]:

@@ -161,7 +161,16 @@ def fit(
     first guess of how far geometric parameters are from nominal [m, rad]. With ``least_norm`` it is kept, and the noise
     is taken as hardly any: of all geometries that explain the measurements the one nearest to the nominal is found.
     """
-    groups = _prior_groups(problem, free)
+    # Positions in ``free`` of lengths, angles, and each unit of joint terms
+    geometry, terms = problem.blocks[2:]
+    kinds: dict[str, list[int]] = {}
+    units = problem.units
+    for k, index in enumerate(free):
+        if geometry.start <= index < geometry.stop:
+            kinds.setdefault(units[index], []).append(k)
+        elif terms.start <= index < terms.stop:
+            kinds.setdefault('term ' + units[index], []).append(k)
+    groups = [np.array(members, dtype=np.int64) for members in kinds.values()]
     widths = np.full(len(free), np.inf)
     if prior is not None:
         for members in groups:
@@ -217,19 +226,6 @@ def _descend(at: Fit) -> tuple[Fit | None, float, bool]:
             return trial, decrement / at.noise**2, tiny
         at.damping = max(10.0 * at.damping, 1e-6)
     return None, 0.0, False
-
-
-def _prior_groups(problem: Problem, free: IntArray) -> list[IntArray]:
-    """Return positions in ``free`` of lengths, angles, and each unit of joint terms."""
-    geometry, terms = problem.blocks[2:]
-    kinds: dict[str, list[int]] = {}
-    units = problem.units
-    for k, index in enumerate(free):
-        if geometry.start <= index < geometry.stop:
-            kinds.setdefault(units[index], []).append(k)
-        elif terms.start <= index < terms.stop:
-            kinds.setdefault('term ' + units[index], []).append(k)
-    return [np.array(members, dtype=np.int64) for members in kinds.values()]
 
 
 def _rebalance(at: Fit, loss: str) -> None:

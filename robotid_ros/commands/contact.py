@@ -73,7 +73,14 @@ def run(options: argparse.Namespace) -> int:
         print('note: models err differently in each motion; several recordings make levels that hold in others')
     for path in judging:
         rate, external, _ = _external(path, source, predictor, options)
-        print(f'{path.name}: {_alarms(external, found.levels)} alarms in {len(external) / rate:.0f} s')
+        count = 0
+        for column in (np.abs(external) / found.levels).T:
+            on = False
+            for size in column.tolist():
+                begins = not on and size > 1.0
+                count += begins
+                on = begins or (on and size > 0.5)
+        print(f'{path.name}: {count} alarms in {len(external) / rate:.0f} s')
     content = {'robot': source.model.name, 'contact': found.to_dict()}
     files = {
         'contact.yaml': yaml.safe_dump(content, sort_keys=False),
@@ -101,15 +108,3 @@ def _external(
     )
     external = monitored(predictor, rate, q, tau, options.filter)
     return rate, external, q[:: max(1, len(q) // _POSES)]
-
-
-def _alarms(external: Array, levels: Array) -> int:
-    """Return how often a joint begins to feel a contact; it ends below half of its level."""
-    count = 0
-    for column in (np.abs(external) / levels).T:
-        on = False
-        for size in column.tolist():
-            begins = not on and size > 1.0
-            count += begins
-            on = begins or (on and size > 0.5)
-    return count

@@ -24,7 +24,6 @@ from robotid_ros.export.formats import FORMATS, export
 from robotid_ros.export.replay import Replayed
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation.servo import Servo
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,21 +54,22 @@ def result_and_robot(options: argparse.Namespace) -> tuple[IdentificationResult,
     return result, RobotModel.from_urdf(beside, joints=result.joint_names, gravity=result.gravity.tolist())
 
 
-def _servo(path: str, model: RobotModel) -> Servo:
-    found = Replayed.load(path)
-    if found.servo is None:
-        raise ModelError(f'{path} holds no servos; replay a recording with its commanded positions (--command)')
-    if found.joint_names != model.joint_names:
-        raise ModelError(
-            f'{path}: expected the joints {", ".join(model.joint_names)}, got {", ".join(found.joint_names)}'
-        )
-    return found.servo
-
-
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     result, model = result_and_robot(options)
-    servo = None if options.servo is None else _servo(options.servo, model)
+    servo = None
+    if options.servo is not None:
+        found = Replayed.load(options.servo)
+        if found.servo is None:
+            raise ModelError(
+                f'{options.servo} holds no servos; replay a recording with its commanded positions (--command)'
+            )
+        if found.joint_names != model.joint_names:
+            raise ModelError(
+                f'{options.servo}: expected the joints {", ".join(model.joint_names)}, '
+                f'got {", ".join(found.joint_names)}'
+            )
+        servo = found.servo
     paths, said = export(model, result, options.to, options.out, mjcf=options.mjcf, servo=servo, force=options.force)
     print(f'{options.to}: {said}')
     say_written(*paths)

@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from robotid_ros.arrays import Array
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import STANDARD_GRAVITY, RobotConfig, RobotModel
@@ -129,18 +128,6 @@ def _is_table(path: Path) -> bool:
     return path.suffix in ('.yaml', '.yml')
 
 
-def _gravity(table: Array, config: RobotConfig, path: Path, config_path: str) -> Array:
-    """Return the gravity of a DH table and a configuration: that of the one that says something else than upright."""
-    given, upright = np.array(config.gravity), np.array(STANDARD_GRAVITY)
-    if np.array_equal(given, upright):
-        return table
-    if not np.array_equal(table, upright) and not np.array_equal(table, given):
-        raise ModelError(
-            f'gravity is {table.tolist()} in {path} and {given.tolist()} in {config_path}; give it in one of them'
-        )
-    return given
-
-
 def load_robot(options: argparse.Namespace, config: RobotConfig | None, along: Collection[str] = ()) -> RobotModel:
     """Return the arm of ``--robot`` with the configuration's limits, drives, chain ends and gravity.
 
@@ -154,7 +141,15 @@ def load_robot(options: argparse.Namespace, config: RobotConfig | None, along: C
         raise ModelError('--joints and --tip choose from a URDF; a DH table is taken whole')
     if config is None:
         return model
-    return config.applied(replace(model, gravity=_gravity(model.gravity, config, path, options.config)))
+    # Of two that give a gravity, the one counts that says something else than upright.
+    table, given, upright = model.gravity, np.array(config.gravity), np.array(STANDARD_GRAVITY)
+    if np.array_equal(given, upright):
+        return config.applied(model)
+    if not np.array_equal(table, upright) and not np.array_equal(table, given):
+        raise ModelError(
+            f'gravity is {table.tolist()} in {path} and {given.tolist()} in {options.config}; give it in one of them'
+        )
+    return config.applied(replace(model, gravity=given))
 
 
 def add_processing_arguments(parser: argparse.ArgumentParser) -> None:
@@ -190,17 +185,14 @@ def motion_settings(excitation: str | None, joints: tuple[str, ...]) -> dict[str
     """Return what an excitation, a file or 'none', says of how recordings are processed; empty where none is given."""
     if not excitation:
         return {}
-    none = excitation == 'none'
-    return {'period': None if none else _period(excitation, joints), 'average': not none}
-
-
-def _period(path: str, joints: tuple[str, ...]) -> float:
+    if excitation == 'none':
+        return {'period': None, 'average': False}
     from robotid_ros.excitation.design import load_excitation  # only here: not every command excites
 
-    design = load_excitation(path)
+    design = load_excitation(excitation)
     if joints and not set(joints) & set(design.joint_names):
         raise DataError(
-            f'{path} is an excitation of the joints {", ".join(design.joint_names)}; '
+            f'{excitation} is an excitation of the joints {", ".join(design.joint_names)}; '
             f'expected one of: {", ".join(joints)}'
         )
-    return design.trajectory.period
+    return {'period': design.trajectory.period, 'average': True}

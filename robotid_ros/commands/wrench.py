@@ -44,7 +44,11 @@ def run(options: argparse.Namespace) -> int:
     recordings = expanded(options.recordings)
     named = named_joints(options)
     model, *_ = arm_of(options, {path: read_context(path, joints=named) for path in recordings})
-    weighed = None if options.payload is None else _payload(options.payload)
+    weighed = None  # the mass that joint torques gave, and its deviation
+    if options.payload is not None:
+        with refusing(f"payload '{options.payload}'", DataError, file=str(options.payload)):
+            content = read_yaml(options.payload, 'payload', DataError)['payload']
+            weighed = float(content['mass']), float(content['mass_std'])
     datasets = [
         read_wrench(path, model.joint_names, topic=options.wrench_topic, cutoff=options.cutoff) for path in recordings
     ]
@@ -69,13 +73,6 @@ def run(options: argparse.Namespace) -> int:
         print(f'note       {note}')
     save_yaml(folder / 'wrench.yaml', {'robot': model.name, 'wrench': found.to_dict(), 'notes': notes})
     return 0
-
-
-def _payload(path: str) -> tuple[float, float]:
-    """Return the mass that joint torques gave, and its deviation."""
-    with refusing(f"payload '{path}'", DataError, file=str(path)):
-        content = read_yaml(path, 'payload', DataError)['payload']
-        return float(content['mass']), float(content['mass_std'])
 
 
 def _compared(found: WrenchResult, mass: float, std: float) -> str:

@@ -123,7 +123,25 @@ class Bag:
         Raises a DataError if it is none that can be read, a MissingDependencyError if a library for it is absent.
         """
         path = Path(path)
-        names, content = _locate(path)
+        if not path.exists():
+            raise DataError(f'{path} does not exist')
+        folder = path if path.is_dir() else path.parent
+        content = _metadata(folder / METADATA)
+        names = [file for file in folder.iterdir() if DATA_FILE.search(file.name) and file.is_file()]
+        listed = content.get('relative_file_paths', [])
+        if not content and path.is_file():
+            names = []
+        elif isinstance(listed, list):
+            wanted = {Path(str(name)).name for name in listed}
+            # rosbag2 lists a compressed file with or without the suffix of the compression.
+            names = [name for name in names if {name.name, name.name.removesuffix('.zstd')} & wanted] or names
+        if path.is_file() and path.name != METADATA and path not in names:
+            names = [path]
+        elif not names:
+            raise DataError(
+                f'{path}: expected a bag (a folder with metadata.yaml and .db3 or .mcap files), got none of these'
+            )
+        names.sort(key=lambda file: [int(s) if s.isdigit() else s for s in re.split(r'(\d+)', file.name)])
         bag = cls(path=path, files=[], names=names, lost=_lost(content))
         with refusing(f'{path}: this bag', DataError):
             if str(content.get('compression_mode', '')).lower() == 'message':
@@ -354,32 +372,6 @@ def read_bag(bag: Bag, topic: str | None = None, joints: Sequence[str] | None = 
         arrival=(arrival[stamped] - arrival[stamped][0]) * 1e-9,
         provenance={**bag.provenance(chosen), 'counts': counts, 'extra_joints': decoder.extra},
     )
-
-
-def _locate(path: Path) -> tuple[list[Path], dict[str, Any]]:
-    """Return the data files of a bag in their order, and what its metadata.yaml says."""
-    if not path.exists():
-        raise DataError(f'{path} does not exist')
-    folder = path if path.is_dir() else path.parent
-    content = _metadata(folder / METADATA)
-    files = [file for file in folder.iterdir() if DATA_FILE.search(file.name) and file.is_file()]
-    listed = content.get('relative_file_paths', [])
-    if not content and path.is_file():
-        files = []
-    elif isinstance(listed, list):
-        wanted = {Path(str(name)).name: k for k, name in enumerate(listed)}
-        # rosbag2 lists a compressed file with or without the suffix of the compression.
-        known = [file for file in files if file.name in wanted or file.name.removesuffix('.zstd') in wanted]
-        files = known or files
-    if path.is_file() and path.name != METADATA and path not in files:
-        return [path], content
-    if not files:
-        raise DataError(
-            f'{path}: expected a bag (a folder with metadata.yaml and .db3 or .mcap files), got none of these'
-        )
-    return sorted(
-        files, key=lambda file: [int(s) if s.isdigit() else s for s in re.split(r'(\d+)', file.name)]
-    ), content
 
 
 def _metadata(path: Path) -> dict[str, Any]:

@@ -59,7 +59,21 @@ class BagWriter:
     def add_topic(self, topic: str, kind: str) -> None:
         """Add a topic while others are recorded; a known one is left as it is."""
         if topic not in self._connections:
-            quality = _quality(topic in self.latched)
+            latched = topic in self.latched
+            from rosbags import interfaces
+
+            forever = interfaces.QosTime(9223372036, 854775807)  # how rosbag2 writes "without end"
+            quality = interfaces.Qos(
+                interfaces.QosHistory.KEEP_LAST,
+                1 if latched else 10,
+                interfaces.QosReliability.RELIABLE,
+                interfaces.QosDurability.TRANSIENT_LOCAL if latched else interfaces.QosDurability.VOLATILE,
+                forever,
+                forever,
+                interfaces.QosLiveliness.AUTOMATIC,
+                forever,
+                avoid_ros_namespace_conventions=False,
+            )
             self._connections[topic] = self._writer.add_connection(
                 topic, kind, typestore=self._types, offered_qos_profiles=[quality]
             )
@@ -112,24 +126,6 @@ class BagWriter:
         if storage is not None:
             with suppress(OSError, ValueError):
                 storage.bio.raw.close()  # without flushing what a full disk left in the buffer
-
-
-def _quality(latched: bool) -> Any:
-    """Return the quality of service with which a topic is to be played."""
-    from rosbags import interfaces
-
-    forever = interfaces.QosTime(9223372036, 854775807)  # how rosbag2 writes "without end"
-    return interfaces.Qos(
-        interfaces.QosHistory.KEEP_LAST,
-        1 if latched else 10,
-        interfaces.QosReliability.RELIABLE,
-        interfaces.QosDurability.TRANSIENT_LOCAL if latched else interfaces.QosDurability.VOLATILE,
-        forever,
-        forever,
-        interfaces.QosLiveliness.AUTOMATIC,
-        forever,
-        avoid_ros_namespace_conventions=False,
-    )
 
 
 def writing_library() -> tuple[Any, Any]:

@@ -95,7 +95,13 @@ def read_context(path: str | Path | Bag, topic: str | None = None, joints: Colle
     """
     bag = opened(path)
     if isinstance(bag, Path):
-        return _of_file(bag)
+        if bag.suffix == '.npz':
+            return Context(**stored_context(bag))
+        if bag.suffix not in ('.csv', '.txt') or not bag.is_file():
+            return Context()
+        with refusing(str(bag), DataError, file=str(bag)):
+            names, _, _ = header_of(bag, DataError)
+        return Context(joints=tuple(name.partition('/')[2] for name in names if name.startswith('position/')))
     states = bag.choose(topic, joints=joints)
     values: dict[str, Any] = {}
     topics = {'joint_states': states}
@@ -117,17 +123,6 @@ def read_context(path: str | Path | Bag, topic: str | None = None, joints: Colle
         reference=decode_reference(announced[0]) if announced else None,
         joints=decoder.joints,
     )
-
-
-def _of_file(path: Path) -> Context:
-    """Return what an npz file keeps, or the joints among the columns of a CSV file."""
-    if path.suffix == '.npz':
-        return Context(**stored_context(path))
-    if path.suffix not in ('.csv', '.txt') or not path.is_file():
-        return Context()
-    with refusing(str(path), DataError, file=str(path)):
-        names, _, _ = header_of(path, DataError)
-    return Context(joints=tuple(name.partition('/')[2] for name in names if name.startswith('position/')))
 
 
 def _content(text: str, schema: str, what: str) -> dict[str, Any]:

@@ -269,7 +269,12 @@ class JointStateDecoder:
         """
         count = len(lengths)
         if not self.joints:
-            self._take_joints(payload, lengths)
+            at = 0
+            for length in lengths[:100].tolist():
+                layout = decode_layout(payload[at : at + length].tobytes())
+                if layout is not None and layout.offsets[0] >= 0 and len(layout.names) > len(self.joints):
+                    self.joints = layout.names
+                at += length
         reason = np.full(count, UNDECODABLE, dtype=np.uint8)
         batch: dict[str, Any] = {'stamp': np.zeros(count, dtype=np.int64), 'reason': reason}
         batch |= {name: np.full((count, len(self.joints)), np.nan) for name in FIELDS}
@@ -288,24 +293,14 @@ class JointStateDecoder:
                     own = tuple(name for name in self.layouts[number].names if name in self.joints)
                     order[chosen[same]] = self._orders.setdefault(own, len(self._orders))
                 chosen, rows = chosen[~same], rows[~same]
-        self._count(reason, order[reason == COMPLETE])
-        return batch
-
-    def _count(self, reason: ByteArray, order: IntArray) -> None:
+        order = order[reason == COMPLETE]
         for name, code in zip(COUNTS, (None, UNDECODABLE, OTHER_JOINTS, INCOMPLETE), strict=False):
             self.counts[name] += len(reason) if code is None else int((reason == code).sum())
         if len(order):
             before = order[0] if self._order < 0 else self._order
             self.counts['order_changes'] += int((np.diff(order, prepend=before) != 0).sum())
             self._order = int(order[-1])
-
-    def _take_joints(self, payload: ByteArray, lengths: IntArray) -> None:
-        at = 0
-        for length in lengths[:100].tolist():
-            layout = decode_layout(payload[at : at + length].tobytes())
-            if layout is not None and layout.offsets[0] >= 0 and len(layout.names) > len(self.joints):
-                self.joints = layout.names
-            at += length
+        return batch
 
     def _match(self, rows: ByteArray) -> tuple[int, NDArray[np.bool_]]:
         """Return the layout of the first row, and which rows share it."""

@@ -31,7 +31,7 @@ from robotid_ros.data.stream import average_bag, screening_found
 from robotid_ros.data.strokes import FrictionStrokes, cut_strokes
 from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
-from robotid_ros.signals.averaging import AveragedPeriod, channel_names
+from robotid_ros.signals.averaging import channel_names
 from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
 from robotid_ros.signals.repetition import own_repetition, repetition
 from robotid_ros.signals.sample_times import MOST, SMOOTHER, sample_times, velocity_remark, velocity_share
@@ -76,7 +76,15 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     dataset: Dataset | None = None
     if found is not None:
         try:
-            average = _average(recording, values, kept, step, found, settings)
+            period, begin, end = found
+            inside = (recording.time[kept] >= begin - step) & (recording.time[kept] <= end + step)
+            # Subtracted in nanoseconds: a double cannot hold the seconds since 1970 with enough digits.
+            ahead = -begin if settings.start is None else (recording.origin - settings.start) * 1e-9
+            averaging = period_average(recording.joint_names, period, step, settings)
+            for start in range(0, len(kept), _AT_ONCE):
+                part = kept[start : start + _AT_ONCE][inside[start : start + _AT_ONCE]]
+                averaging.add(recording.time[part] + ahead, values[part])
+            average = averaging.finish()
             if average is not None and len(average.used) < least:
                 raise NoUsablePeriodError(f'it {motion}, but of its periods only {len(average.used)} can be averaged')
             provenance['motion'] = motion
@@ -115,25 +123,6 @@ def _repeated(
     if found is not None:
         return found, f'repeats every {found[0]:.9g} s, as its positions show{but}', 2
     return None, f'any motion: it does not repeat{but.replace(", not", "", 1)}', 0
-
-
-def _average(
-    recording: Recording,
-    values: Array,
-    kept: IntArray,
-    step: float,
-    found: tuple[float, float, float],
-    settings: ProcessingSettings,
-) -> AveragedPeriod | None:
-    period, begin, end = found
-    inside = (recording.time[kept] >= begin - step) & (recording.time[kept] <= end + step)
-    # Subtracted in nanoseconds: a double cannot hold the seconds since 1970 with enough digits.
-    ahead = -begin if settings.start is None else (recording.origin - settings.start) * 1e-9
-    average = period_average(recording.joint_names, period, step, settings)
-    for start in range(0, len(kept), _AT_ONCE):
-        part = kept[start : start + _AT_ONCE][inside[start : start + _AT_ONCE]]
-        average.add(recording.time[part] + ahead, values[part])
-    return average.finish()
 
 
 def read_strokes(
@@ -208,7 +197,14 @@ def _screened(
         values[part, : len(joints)] = unwrapper.unwrap(values[part, : len(joints)])
     found = screening_found(screen, late, unwrapper)
     found['unstamped'] += recording.provenance.get('counts', {}).get('unstamped', 0)
-    usable = _without_spikes(usable, values, joints, found)
+    # Samples with a spike in a position or torque are left out, and counted per channel
+    spikes = np.concatenate([find_spikes(values[usable, k : k + 1]) for k in range(values.shape[1])], axis=1)
+    found['spikes'] = int(spikes.any(axis=1).sum())
+    names = channel_names(joints, ('position', 'torque'))
+    found['spiked_channels'] = {
+        name: int(count) for name, count in zip(names, spikes.sum(axis=0), strict=True) if count
+    }
+    usable = usable[~spikes.any(axis=1)]
     breaks = np.unique(np.searchsorted(usable, jumps))
     breaks = breaks[(breaks > 0) & (breaks < len(usable))]  # one before or behind all is none
     recording, step = _retimed(recording, usable, values[usable, : len(joints)], breaks, found)
@@ -249,17 +245,6 @@ def _retimed(
         found.update(rate=1.0 / step, gaps=len(gaps), missing=missing, longest_gap=float(gaps.max(initial=0.0)))
         recording = replace(recording, time=time)
     return recording, step
-
-
-def _without_spikes(usable: IntArray, values: Array, joints: tuple[str, ...], screening: dict[str, Any]) -> IntArray:
-    """Leave out samples with a spike in a position or torque, and count them per channel."""
-    spikes = np.concatenate([find_spikes(values[usable, k : k + 1]) for k in range(values.shape[1])], axis=1)
-    screening['spikes'] = int(spikes.any(axis=1).sum())
-    names = channel_names(joints, ('position', 'torque'))
-    screening['spiked_channels'] = {
-        name: int(count) for name, count in zip(names, spikes.sum(axis=0), strict=True) if count
-    }
-    return usable[~spikes.any(axis=1)]
 
 
 def _require_seconds(time: Array) -> None:

@@ -57,45 +57,44 @@ def decode_reference(message: bytes) -> PeriodicReference | None:
     """
     for aligned_empty in (False, True):
         try:
-            return _decode(CdrReader(message, aligned_empty))
+            reader = CdrReader(message, aligned_empty)
+            start = reader.time()
+            purpose = reader.string()
+            joints = reader.strings()
+            times, position, velocity = [], [], []
+            for _ in range(reader.length(len(reader.data) // 24)):
+                position.append(reader.doubles())
+                velocity.append(reader.doubles())
+                reader.skip_doubles()
+                reader.skip_doubles()
+                times.append(reader.time())
+            if not reader.ended():
+                raise ValueError('the message does not end where it should')
+            if not times:
+                return None
+            if any(len(row) != len(joints) for row in position) or any(
+                len(row) not in (0, len(joints)) for row in velocity
+            ):
+                raise ValueError('a point has not one value per joint')
+            rates = np.array(velocity) if all(velocity) else None
+            place = np.array(times) * 1e-9
+            period = reference_period(place, np.array(position), rates)
+            ways = travel((place - place[0]) / period, np.array(position))
+            sweep = rates is not None and is_friction_sweep(rates)
+            return PeriodicReference(
+                joints=joints,
+                period=period,
+                start=start + times[0],
+                sweep=sweep,
+                purpose=purpose,
+                travel=ways,
+                points=(place - place[0], np.array(position)),
+            )
         except DataError:
             raise
         except ValueError as cause:  # UnicodeDecodeError is one, too
             reason = cause
     raise DataError(f'reference: expected a serialised JointTrajectory, got {len(message)} other bytes') from reason
-
-
-def _decode(reader: CdrReader) -> PeriodicReference | None:
-    start = reader.time()
-    purpose = reader.string()
-    joints = reader.strings()
-    times, position, velocity = [], [], []
-    for _ in range(reader.length(len(reader.data) // 24)):
-        position.append(reader.doubles())
-        velocity.append(reader.doubles())
-        reader.skip_doubles()
-        reader.skip_doubles()
-        times.append(reader.time())
-    if not reader.ended():
-        raise ValueError('the message does not end where it should')
-    if not times:
-        return None
-    if any(len(row) != len(joints) for row in position) or any(len(row) not in (0, len(joints)) for row in velocity):
-        raise ValueError('a point has not one value per joint')
-    rates = np.array(velocity) if all(velocity) else None
-    place = np.array(times) * 1e-9
-    period = reference_period(place, np.array(position), rates)
-    ways = travel((place - place[0]) / period, np.array(position))
-    sweep = rates is not None and is_friction_sweep(rates)
-    return PeriodicReference(
-        joints=joints,
-        period=period,
-        start=start + times[0],
-        sweep=sweep,
-        purpose=purpose,
-        travel=ways,
-        points=(place - place[0], np.array(position)),
-    )
 
 
 def reference_period(times: Array, position: Array, velocity: Array | None) -> float:

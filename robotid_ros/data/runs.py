@@ -96,8 +96,11 @@ def averaged_dataset(
     noise, scatter = average.averaged_noise_std, average.noise_std
     _require_repeating(average, joints)
     position_noise = noise_of_one_period(position) if noise is None else noise[:n]
-    # A series that is finer than half a gap is not held there by any sample.
-    finest = len(position) // (2 * _longest_gap(average.count) + 2)
+    # A series that is finer than half a gap is not held there by any sample. The period's end is its start.
+    full, gap = np.flatnonzero(average.count), len(average.count)
+    if len(full):
+        gap = int(np.diff(full, append=full[0] + gap).max()) - 1
+    finest = len(position) // (2 * gap + 2)
     harmonics = settings.harmonics or max(1, min(finest, choose_harmonics(position, position_noise, average.period)))
     fit = fit_fourier(average.time, position, 1.0 / average.period, harmonics, average.count)
     if harmonics == finest and (fit.residual_std > 0.01 * position.std(axis=0) + 5.0 * position_noise).any():
@@ -138,12 +141,6 @@ def averaged_dataset(
         periods=len(average.used),
         provenance={**provenance, 'averaging': found, 'settings': settings.to_dict()},
     )
-
-
-def _longest_gap(count: IntArray) -> int:
-    """Return how many bins of a period at most follow each other, its end its start, without a sample."""
-    full = np.flatnonzero(count)
-    return int(np.diff(full, append=full[0] + len(count)).max()) - 1 if len(full) else len(count)
 
 
 def _require_repeating(average: AveragedPeriod, joints: tuple[str, ...]) -> None:

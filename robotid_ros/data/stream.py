@@ -85,13 +85,25 @@ class StreamProcessor:
         """Process messages in the order of their arrival."""
         if not len(chunk):
             return
-        self._count_lost(chunk)
+        # What is missing in the publishers' sequence numbers
+        for publisher in np.unique(chunk.publisher).tolist():
+            numbers = chunk.sequence[(chunk.publisher == publisher) & (chunk.sequence >= 0)]
+            if len(numbers):
+                steps = np.diff(numbers, prepend=self._last.get(publisher, int(numbers[0]) - 1))
+                self._lost += int((steps[steps > 1] - 1).sum())
+                self._last[publisher] = int(numbers[-1])
         batch = self._decoder.decode_block(chunk.payload, chunk.lengths)
         complete = np.flatnonzero(batch['reason'] == COMPLETE)
         if not len(complete):
             return
         if self._factors is None:
-            self._prepare()
+            # The columns, once the joints are known
+            wanted = self.joints if self.reference is None else self.reference.joints
+            self._index = require_names(wanted, self.joints, 'joint', 'the recording', NoUsablePeriodError)
+            currents = tuple(self.settings.effort.get(joint) == 'current' for joint in wanted)
+            self._factors = torque_factors(wanted, self.settings, currents)
+            self._screen.channels = channel_names(wanted, ('position', 'torque'))
+            self._unwrapper = TurnUnwrapper(wraps=self._unwrapper.wraps)
         assert self._factors is not None
         state = {name: values[complete] for name, values in batch.items()}
         position, effort = state['position'][:, self._index], state['effort'][:, self._index]
@@ -159,24 +171,6 @@ class StreamProcessor:
             'noise_std': None if noise is None else noise[n : 2 * n].tolist(),
         }
 
-    def _count_lost(self, chunk: MessageChunk) -> None:
-        """Count what is missing in the publishers' sequence numbers."""
-        for publisher in np.unique(chunk.publisher).tolist():
-            numbers = chunk.sequence[(chunk.publisher == publisher) & (chunk.sequence >= 0)]
-            if len(numbers):
-                steps = np.diff(numbers, prepend=self._last.get(publisher, int(numbers[0]) - 1))
-                self._lost += int((steps[steps > 1] - 1).sum())
-                self._last[publisher] = int(numbers[-1])
-
-    def _prepare(self) -> None:
-        """Choose the columns, once the joints are known."""
-        wanted = self.joints if self.reference is None else self.reference.joints
-        self._index = require_names(wanted, self.joints, 'joint', 'the recording', NoUsablePeriodError)
-        currents = tuple(self.settings.effort.get(joint) == 'current' for joint in wanted)
-        self._factors = torque_factors(wanted, self.settings, currents)
-        self._screen.channels = channel_names(wanted, ('position', 'torque'))
-        self._unwrapper = TurnUnwrapper(wraps=self._unwrapper.wraps)
-
     def _add(self, stamp: IntArray, values: Array, acceleration: Array | None) -> None:
         if self.reference is None or self.reference.sweep or not len(stamp):
             return
@@ -231,9 +225,19 @@ def average_bag(
     for name, chunk in bag.messages({topic, announced}, progress):
         if name == announced:
             for message in chunk.messages():
-                reference = _adapted(decode_reference(message), settings)
+                reference = decode_reference(message)
                 running = reference is not None
                 if reference is not None:
+                    joints = settings.joints or reference.joints
+                    same = settings.period is None and set(joints) == set(reference.joints)
+                    reference = replace(
+                        reference,
+                        travel=reference.travel if same else None,
+                        points=reference.points if same else None,
+                        joints=joints,
+                        period=reference.period if settings.period is None else settings.period,
+                        start=reference.start if settings.start is None else settings.start,
+                    )
                     processor = processor or StreamProcessor(settings.joints, settings)
                     processor.follow(reference)
         elif processor is not None and running:
@@ -241,18 +245,3 @@ def average_bag(
     if processor is None:
         return None
     return processor.finish({'recording': bag.provenance(topic), 'version': robotid_ros.__version__})
-
-
-def _adapted(reference: PeriodicReference | None, settings: ProcessingSettings) -> PeriodicReference | None:
-    """Return a reference with the joints, period and start that the settings give."""
-    if reference is None:
-        return None
-    same = settings.period is None and (not settings.joints or set(settings.joints) == set(reference.joints))
-    return replace(
-        reference,
-        travel=reference.travel if same else None,
-        points=reference.points if same else None,
-        joints=settings.joints or reference.joints,
-        period=reference.period if settings.period is None else settings.period,
-        start=reference.start if settings.start is None else settings.start,
-    )

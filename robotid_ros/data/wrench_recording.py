@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array
 from robotid_ros.data.bag import Bag, opened, read_bag
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.processing import process_recording
@@ -57,9 +56,22 @@ def read_wrench(
         If it cannot be read, or an axis or a joint is not in it.
     """
     bag, path, names = opened(path), Path(path), (*joints, *AXES)
-    time, q, wrench, provenance = (
-        _of_bag(bag, tuple(joints), topic) if isinstance(bag, Bag) else _of_csv(path, tuple(joints))
-    )
+    provenance: Mapping[str, Any]
+    if isinstance(bag, Bag):
+        moving = read_bag(bag, joints=tuple(joints))
+        stamps, values = bag.numbers(bag.choose(topic, WRENCH, '; set wrench_topic of the recorder'))
+        inside, there = moving.at(stamps)
+        if len(there) < 32:
+            raise DataError(
+                f'{bag.path}: expected at least 32 wrenches while there are joint states, got {len(there)}; are their '
+                'stamps of the same clock?'
+            )
+        time, q, wrench, provenance = there.time, there.position, values[inside], moving.provenance
+    else:
+        layout = {'time': ['time'], 'q': [f'position/{joint}' for joint in joints], 'wrench': AXES}
+        arrays = read_table(path, layout, blank=('wrench',)).arrays
+        time, q, wrench = arrays['time'][:, 0], arrays['q'], arrays['wrench']
+        provenance = {'file': path.name, 'sha256': file_hash(path)}
     recording = Recording(
         joint_names=names,
         time=time,
@@ -70,23 +82,3 @@ def read_wrench(
     settings = ProcessingSettings(joints=names, effort=dict.fromkeys(names, 'torque'), average=False, cutoff=cutoff)
     dataset = process_recording(recording, settings)
     return replace(dataset, sources=(path.name,)) if len(dataset.sources) == 1 else dataset
-
-
-def _of_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, Array, Array, Mapping[str, Any]]:
-    """Return times (N,), positions (N, n), wrenches (N, 6), and where they are from."""
-    layout = {'time': ['time'], 'q': [f'position/{joint}' for joint in joints], 'wrench': AXES}
-    arrays = read_table(path, layout, blank=('wrench',)).arrays
-    return arrays['time'][:, 0], arrays['q'], arrays['wrench'], {'file': path.name, 'sha256': file_hash(path)}
-
-
-def _of_bag(bag: Bag, joints: tuple[str, ...], topic: str | None) -> tuple[Array, Array, Array, Mapping[str, Any]]:
-    """Return the same of a bag, at the stamps of the wrenches."""
-    moving = read_bag(bag, joints=joints)
-    stamps, values = bag.numbers(bag.choose(topic, WRENCH, '; set wrench_topic of the recorder'))
-    inside, there = moving.at(stamps)
-    if len(there) < 32:
-        raise DataError(
-            f'{bag.path}: expected at least 32 wrenches while there are joint states, got {len(there)}; are their '
-            'stamps of the same clock?'
-        )
-    return there.time, there.position, values[inside], moving.provenance

@@ -62,9 +62,9 @@ def recursion(name: str) -> CompiledKernel | None:
 
 
 @lru_cache(maxsize=64)
-def single_torque(model: RobotModel, falls: bool, rotor_inertia: bool, friction: bool) -> Single:
+def single_torque(model: RobotModel, rotor_inertia: bool, friction: bool) -> Single:
     """Return the torque of one sample, see :func:`single_sample`; arguments as below."""
-    arm = packed_arm(model, falls, rotor_inertia, friction)
+    arm = packed_arm(model, True, rotor_inertia, friction)
     return single_sample(lambda: recursion('sample_torque_from_python'), arm, model.n, (1, model.n))
 
 
@@ -212,7 +212,7 @@ def inverse_dynamics(
     Luh, Walker and Paul (1980); Khalil and Dombre (2002), eq. 9.86-9.91.
     """
     if part == 'all' and out is None:
-        made = single_torque(model, True, rotor_inertia, friction)(q, dq, ddq)
+        made = single_torque(model, rotor_inertia, friction)(q, dq, ddq)
         if made is not None:
             return made
     q, dq, ddq = checked_samples(model, q=q, dq=dq, ddq=ddq)

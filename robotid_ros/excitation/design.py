@@ -10,7 +10,7 @@
 """Excitation files: YAML from which a trajectory and its design can be repeated to the last digit."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -144,7 +144,22 @@ def design_from_dict(content: Mapping[str, Any]) -> ExcitationDesign:
             raise ExcitationError(
                 f'{len(joints)} joints, but a trajectory of {trajectory.n} and limits of {len(limits.lower)}'
             )
-        _require_consistent(content, trajectory, joints, limits)
+        advice = 'the file was changed after it was written; design anew, or correct it'
+        for name, actual in (('period', trajectory.period), ('harmonics', trajectory.harmonics)):
+            if name in content and not math.isclose(float(content[name]), actual, rel_tol=1e-6):
+                raise ExcitationError(f'{name} is {content[name]}, but the trajectory has {actual:g}; {advice}')
+        extremes, times = trajectory_extremes(trajectory)
+        for order, (quantity, _, lower, upper) in enumerate(sides_of(limits)):
+            for j, name in enumerate(joints):
+                low, high = extremes[order, j]
+                slack = _SLACK * max(abs(low), abs(high), 1e-3)
+                side = 1 if high > upper[j] + slack else 0
+                if side or low < lower[j] - slack:
+                    when = times[order, j, side]
+                    raise ExcitationError(
+                        f"{quantity} of joint '{name}' is {extremes[order, j, side]:.6g} at t = {when:.3f} s, "
+                        f"the file's own limit is {(lower, upper)[side][j]:.6g}; {advice}"
+                    )
         return ExcitationDesign(
             trajectory=trajectory,
             joint_names=joints,
@@ -168,27 +183,6 @@ def design_from_dict(content: Mapping[str, Any]) -> ExcitationDesign:
         raise
     except (TypeError, ValueError, AttributeError, KeyError, ModelError) as cause:
         raise ExcitationError(f'the excitation cannot be read: {cause}') from cause
-
-
-def _require_consistent(
-    content: Mapping[str, Any], trajectory: FourierTrajectory, joints: Sequence[str], limits: JointLimits
-) -> None:
-    """Refuse a file that contradicts itself, or whose motion breaks its limits."""
-    advice = 'the file was changed after it was written; design anew, or correct it'
-    for name, actual in (('period', trajectory.period), ('harmonics', trajectory.harmonics)):
-        if name in content and not math.isclose(float(content[name]), actual, rel_tol=1e-6):
-            raise ExcitationError(f'{name} is {content[name]}, but the trajectory has {actual:g}; {advice}')
-    extremes, times = trajectory_extremes(trajectory)
-    for order, (quantity, _, lower, upper) in enumerate(sides_of(limits)):
-        for j, name in enumerate(joints):
-            low, high = extremes[order, j]
-            slack = _SLACK * max(abs(low), abs(high), 1e-3)
-            side = 1 if high > upper[j] + slack else 0
-            if side or low < lower[j] - slack:
-                raise ExcitationError(
-                    f"{quantity} of joint '{name}' is {extremes[order, j, side]:.6g} at t = "
-                    f"{times[order, j, side]:.3f} s, the file's own limit is {(lower, upper)[side][j]:.6g}; {advice}"
-                )
 
 
 def save_excitation(design: ExcitationDesign, path: str | Path) -> None:

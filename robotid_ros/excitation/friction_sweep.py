@@ -134,7 +134,18 @@ def friction_sweep(
         below, above = _open(model, start[None], j, (low[j], high[j]), constraints, _FINE)[0]
         sign = 1.0 if above >= below else -1.0
         room = float(max(above, below))
-        for speed in _speeds(name, config, limits, j, room):
+        # The highest speed leaves room for half the ramps' way at least.
+        limit = limits.velocity[j] if np.isfinite(limits.velocity[j]) else 1.0
+        fastest = config.sweep_fastest * limit
+        while fastest * 1.5 * _ramp(fastest, config, limits, j) > room and fastest > config.sweep_slowest:
+            fastest *= 0.9
+        if fastest < config.sweep_slowest:
+            raise ExcitationError(
+                f"joint '{name}': the lowest speed {config.sweep_slowest:g} does not fit between its velocity limit "
+                f'{limit:g} and the {room:g} of room on its larger side, within its range and the workspace'
+            )
+        speeds = np.geomspace(config.sweep_slowest, fastest, config.sweep_levels)
+        for speed in speeds if config.sweep_levels > 1 else [fastest]:
             ramp = _ramp(speed, config, limits, j)
             steady = min(config.sweep_stroke_time, room * (1.0 - 1e-9) / speed - ramp)
             forth = Stroke(start=start, joint=j, velocity=sign * speed, steady=steady, ramp=ramp)
@@ -192,21 +203,3 @@ def _ramp(speed: float, config: FrictionSweepConfig, limits: JointLimits, j: int
     """Return the duration of the smooth step to a speed within the acceleration and jerk limits [s]."""
     acceleration = min(config.sweep_acceleration, limits.acceleration[j])
     return float(max(1.875 * speed / acceleration, np.sqrt(_PEAK_JERK * speed / limits.jerk[j]), 0.05) * (1.0 + 1e-9))
-
-
-def _speeds(name: str, config: FrictionSweepConfig, limits: JointLimits, j: int, room: float) -> Array:
-    """Return the speeds of one joint; the highest leaves room for half the ramps' way at least."""
-    limit = limits.velocity[j] if np.isfinite(limits.velocity[j]) else 1.0
-    fastest = config.sweep_fastest * limit
-    while fastest * 1.5 * _ramp(fastest, config, limits, j) > room and fastest > config.sweep_slowest:
-        fastest *= 0.9
-    if fastest < config.sweep_slowest:
-        raise ExcitationError(
-            f"joint '{name}': the lowest speed {config.sweep_slowest:g} does not fit between its velocity limit "
-            f'{limit:g} and the {room:g} of room on its larger side, within its range and the workspace'
-        )
-    return (
-        np.geomspace(config.sweep_slowest, fastest, config.sweep_levels)
-        if config.sweep_levels > 1
-        else np.array([fastest])
-    )

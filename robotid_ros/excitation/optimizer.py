@@ -133,20 +133,20 @@ class ExcitationProblem:
         factor = (allowed / (extremes[..., 1] - extremes[..., 0])).min(axis=0) * rng.uniform(0.5, 0.95, self.model.n)
         rows = self._held + factor[:, None] * shape
         if self.start is None:
-            rows[:, -1] = self._random_pose(rng, low, high)
+            # A random pose in which the arm may rest, from the middle half of the ranges if possible
+            part = np.repeat([0.25, 0.5], _POSES // 2)[:, None] * rng.uniform(-1.0, 1.0, (_POSES, self.model.n))
+            poses = (low + high) / 2.0 + part * (high - low)
+            if not self.constraints:
+                rows[:, -1] = np.array(poses[0])
+            else:
+                excess = np.maximum(
+                    excess_at_rest(self.constraints, self.model, poses, self.observation.regressor), -1.0
+                )
+                # a little away from the limits, to leave room for the motion
+                good = excess < -0.1 if (excess < -0.1).any() else excess <= excess.min()
+                rows[:, -1] = np.array(poses[int(np.argmax(good))])
         trajectory = FourierTrajectory.from_coefficients(rows, self.base_frequency)
         return self.variables(scale_into_joint_limits(trajectory, self.limits, self.start))
-
-    def _random_pose(self, rng: np.random.Generator, low: Array, high: Array) -> Array:
-        """Return a random pose in which the arm may rest, from the middle half of the ranges if possible."""
-        part = np.repeat([0.25, 0.5], _POSES // 2)[:, None] * rng.uniform(-1.0, 1.0, (_POSES, self.model.n))
-        poses = (low + high) / 2.0 + part * (high - low)
-        if not self.constraints:
-            return np.array(poses[0])
-        excess = np.maximum(excess_at_rest(self.constraints, self.model, poses, self.observation.regressor), -1.0)
-        # a little away from the limits, to leave room for the motion
-        good = excess < -0.1 if (excess < -0.1).any() else excess <= excess.min()
-        return np.array(poses[int(np.argmax(good))])
 
     def excess(self, variables: Array) -> list[Array]:
         """Return the normalised excesses of the joint limits and of each other constraint, on the grids."""

@@ -295,12 +295,18 @@ def plan_path_stop(
     stop : Eased
         The best there is: where none keeps all limits, the one that breaks them least.
     """
-    limits = _braking_limits(reference, check.limits, at)
+    # Where there are no acceleration limits, what is usual nearby
+    times = np.clip(np.linspace(min(at), max(at) + 1.0, 101), 0.0, reference.duration)
+    usual = np.abs(reference.evaluate(times)[2]).max(axis=0)
+    limits = check.limits.acceleration
+    limits = np.where(np.isfinite(limits), limits, np.maximum(1.2 * usual, GENTLE_BRAKING))
     candidates = [(moment, duration) for moment in at for duration in durations]
     least, best = np.inf, candidates[0]
     for moment, duration in candidates:
         stop = Eased(reference=reference, at=moment, duration=duration)
-        joints = _joint_excess(stop, limits)
+        # The largest normalised excess over the acceleration limits: quick, for many candidates
+        _, _, acceleration = stop.evaluate(np.linspace(0.0, stop.duration, 41))
+        joints = float((np.abs(acceleration).max(axis=0) / limits).max() - 1.0)
         if joints > min(_NO_EXCESS, least):
             if joints < least:
                 least, best = joints, (moment, duration)
@@ -322,19 +328,3 @@ def stop_durations(reference: Reference, limits: JointLimits) -> tuple[float, ..
     needed = float(np.maximum(braking, np.sqrt(12.0 * velocity / limits.jerk)).max())
     longest = min(max(_USUAL_STOP, 2.0 * needed), _LONGEST_STOP)
     return tuple(np.geomspace(_SHORTEST_STOP, longest, _STOP_LENGTHS).tolist())
-
-
-def _braking_limits(reference: Reference, limits: JointLimits, at: Sequence[float] | Array) -> Array:
-    """Return the acceleration limits of a stop, shape (n,); where there are none, what is usual nearby."""
-    times = np.clip(np.linspace(min(at), max(at) + 1.0, 101), 0.0, reference.duration)
-    usual = np.abs(reference.evaluate(times)[2]).max(axis=0)
-    result: Array = np.where(
-        np.isfinite(limits.acceleration), limits.acceleration, np.maximum(1.2 * usual, GENTLE_BRAKING)
-    )
-    return result
-
-
-def _joint_excess(reference: Reference, acceleration_limits: Array) -> float:
-    """Return the largest normalised excess over the acceleration limits: quick, for many candidates."""
-    _, _, acceleration = reference.evaluate(np.linspace(0.0, reference.duration, 41))
-    return float((np.abs(acceleration).max(axis=0) / acceleration_limits).max() - 1.0)

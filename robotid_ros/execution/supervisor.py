@@ -357,7 +357,8 @@ class Supervisor:
             self._halted = self._on_its_way()
             if self._halted:
                 return self._stop_orders(time, now)
-        if time >= end and self._rest_seen(self._sent + self._latency) and self._would_have_moved(time):
+        rests = time >= end and self.following.belief.resting(self._sent + self._latency)
+        if rests and self._would_have_moved(time):
             self._still_since = min(self._still_since, time)
             # Elsewhere something holds it, or a controller whose time is stretched leads it there slowly.
             if off < _ARRIVED or time - self._still_since > _HELD:
@@ -398,9 +399,6 @@ class Supervisor:
                 position, velocity, acceleration = (values[k] for values in way)
                 found.append(JointMotion(position=position, velocity=velocity, acceleration=acceleration))
         return found
-
-    def _rest_seen(self, since: float) -> bool:
-        return bool(self.following.belief.resting(since))
 
     def _would_have_moved(self, time: float) -> bool:
         """Return whether an arm that missed its stop would have been seen elsewhere since the end of that by now."""

@@ -52,7 +52,7 @@ def _files(
         return {'calibrated.usda': usd_of(arm, servo)}
     if to == 'sdf':
         return {'calibrated.sdf': sdf_of(arm)}
-    return {'pinocchio_model.py': pinocchio_source(arm, name='pinocchio_model')}
+    return {'pinocchio_model.py': pinocchio_source(arm)}
 
 
 def export(

@@ -206,10 +206,7 @@ def replay(
         seconds = SERVO_WINDOW if window is None else window
         return _by_servo(model, predictor, halves, command[:, columns], seconds, has_torque=has_torque)
     assert predictor is not None
-    return _by_torque(model, predictor, recorded, TORQUE_WINDOW if window is None else window)
-
-
-def _by_torque(model: RobotModel, predictor: TorquePredictor, recorded: Dataset, seconds: float) -> Replayed:
+    seconds = TORQUE_WINDOW if window is None else window
     result, windows = predictor.result, windows_of(recorded, seconds)
     arm, motion = identified_arm(model, result), (recorded.q, recorded.dq, recorded.ddq)
 

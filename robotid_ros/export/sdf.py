@@ -50,7 +50,24 @@ def sdf_of(arm: RobotModel) -> str:
     ]
     for i, link in enumerate(arm.link_names):
         lines += _link(named[link], arm.inertial[i], arm.joint_names[i], shapes.get(link, []))
-        lines += _joint(arm, i, named[arm.link_names[i - 1]] if i else base, named[link])
+        parent = named[arm.link_names[i - 1]] if i else base
+        child = named[link]
+        limits = {
+            'lower': arm.limits.lower[i],
+            'upper': arm.limits.upper[i],
+            'effort': arm.limits.effort[i],
+            'velocity': arm.limits.velocity[i],
+        }
+        bounds = ''.join(f'<{key}>{spelled(value)}</{key}>' for key, value in limits.items() if np.isfinite(value))
+        dynamics = f'<damping>{spelled(arm.damping[i])}</damping><friction>{spelled(arm.friction[i])}</friction>'
+        lines += [
+            f'    <joint name={quoted(arm.joint_names[i])} type="{arm.joint_types[i]}">',
+            f'      <pose relative_to={quoted(parent)}>{_pose(arm.placements[i])}</pose>',
+            f'      <parent>{escape(parent)}</parent><child>{escape(child)}</child>',
+            f'      <axis><xyz>{spelled(arm.axes[i])}</xyz><limit>{bounds}</limit>',
+            f'        <dynamics>{dynamics}</dynamics></axis>',
+            '    </joint>',
+        ]
     for name, owner, pose in frames:
         place = f'<pose>{_pose(pose)}</pose>'
         lines.append(f'    <frame name={quoted(named[name])} attached_to={quoted(named[owner])}>{place}</frame>')
@@ -85,25 +102,6 @@ def _link(name: str, inertial: Array, joint: str, shapes: list[str]) -> list[str
             '      </inertial>',
         ]
     return [*lines, *shapes, '    </link>']
-
-
-def _joint(arm: RobotModel, i: int, parent: str, child: str) -> list[str]:
-    limits = {
-        'lower': arm.limits.lower[i],
-        'upper': arm.limits.upper[i],
-        'effort': arm.limits.effort[i],
-        'velocity': arm.limits.velocity[i],
-    }
-    bounds = ''.join(f'<{key}>{spelled(value)}</{key}>' for key, value in limits.items() if np.isfinite(value))
-    dynamics = f'<damping>{spelled(arm.damping[i])}</damping><friction>{spelled(arm.friction[i])}</friction>'
-    return [
-        f'    <joint name={quoted(arm.joint_names[i])} type="{arm.joint_types[i]}">',
-        f'      <pose relative_to={quoted(parent)}>{_pose(arm.placements[i])}</pose>',
-        f'      <parent>{escape(parent)}</parent><child>{escape(child)}</child>',
-        f'      <axis><xyz>{spelled(arm.axes[i])}</xyz><limit>{bounds}</limit>',
-        f'        <dynamics>{dynamics}</dynamics></axis>',
-        '    </joint>',
-    ]
 
 
 def _shapes(arm: RobotModel) -> tuple[dict[str, list[str]], list[tuple[str, str, Array]]]:

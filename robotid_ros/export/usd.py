@@ -41,6 +41,9 @@ def usd_of(arm: RobotModel, servo: Servo | None = None) -> str:
     joints = [_identifier(name, taken) for name in arm.joint_names]
     root = _identifier(arm.name, set())
     at_zero = np.concatenate([np.eye(4)[None], link_transforms(arm, np.zeros((1, arm.n)))[0]])
+
+    size = float(np.linalg.norm(arm.gravity))
+    direction = arm.gravity / size if size > 0.0 else np.array([0.0, 0.0, -1.0])
     lines = [
         '#usda 1.0',
         '(',
@@ -50,7 +53,12 @@ def usd_of(arm: RobotModel, servo: Servo | None = None) -> str:
         '    upAxis = "Z"',
         ')',
         '',
-        *_scene(arm.gravity),
+        'def PhysicsScene "scene"',  # beside the robot: stages that refer to this file get the robot alone
+        '{',
+        f'    vector3f physics:gravityDirection = ({_list(direction)})',
+        f'    float physics:gravityMagnitude = {spelled(size)}',
+        '}',
+        '',
         f'def Xform "{root}" (prepend apiSchemas = ["PhysicsArticulationRootAPI"])',
         '{',
     ]
@@ -67,20 +75,6 @@ def usd_of(arm: RobotModel, servo: Servo | None = None) -> str:
     for k, joint in enumerate(joints):
         lines += _joint(arm, k, joint, (f'/{root}/{links[k]}', f'/{root}/{links[k + 1]}'), servo)
     return '\n'.join([*lines, '}', ''])
-
-
-def _scene(gravity: Array) -> list[str]:
-    """Return a scene beside the robot: stages that refer to this file get the robot alone."""
-    size = float(np.linalg.norm(gravity))
-    direction = gravity / size if size > 0.0 else np.array([0.0, 0.0, -1.0])
-    return [
-        'def PhysicsScene "scene"',
-        '{',
-        f'    vector3f physics:gravityDirection = ({_list(direction)})',
-        f'    float physics:gravityMagnitude = {spelled(size)}',
-        '}',
-        '',
-    ]
 
 
 def _link(name: str, place: Array, inertial: Array, end: Array) -> list[str]:

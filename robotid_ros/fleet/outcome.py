@@ -196,7 +196,13 @@ def entries_of(path: str | Path, *, leave_out: Path | None = None) -> tuple[Entr
     path = Path(path).absolute()  # workers of a cluster are started in folders of their own
     if path.is_dir() and not (path / METADATA).is_file():
         with refusing(f"folder '{path}'", DataError, file=str(path)):
-            found = list(_in_folder(path, leave_out))
+            seen = {folder.resolve() for folder in (path, leave_out) if folder is not None}
+            found = []
+            for recording in sorted(below(path, seen)):
+                levels = recording.relative_to(path).parts
+                arm, parts = (levels[0], levels[1:]) if len(levels) > 1 else (path.resolve().name, levels)
+                name = '-'.join((*parts[:-1], recording.name if recording.is_dir() else recording.stem))
+                found.append(Entry(recording=recording, arm=arm, name=name, time=_recorded_at(recording)))
     elif path.is_file():
         with refusing(f"list of recordings '{path}'", DataError, file=str(path)):
             found = list(_in_list(path))
@@ -215,16 +221,6 @@ def entries_of(path: str | Path, *, leave_out: Path | None = None) -> tuple[Entr
         if count[entry.folder] > 1:
             raise DataError(f"'{entry.recording}' is there twice, for the arm '{entry.arm}'", name=str(entry.recording))
     return tuple(sorted(named, key=lambda each: (each.arm, each.time is None, each.time or 0.0, each.name)))
-
-
-def _in_folder(folder: Path, leave_out: Path | None) -> Iterator[Entry]:
-    seen = {folder.resolve()} if leave_out is None else {folder.resolve(), leave_out.resolve()}
-    for path in sorted(below(folder, seen)):
-        levels = path.relative_to(folder).parts
-        arm = levels[0] if len(levels) > 1 else folder.resolve().name
-        parts = levels[1:] if len(levels) > 1 else levels
-        name = '-'.join((*parts[:-1], path.name if path.is_dir() else path.stem))
-        yield Entry(recording=path, arm=arm, name=name, time=_recorded_at(path))
 
 
 def _in_list(path: Path) -> Iterator[Entry]:

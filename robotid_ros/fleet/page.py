@@ -277,6 +277,15 @@ def fleet_report(outcomes: Sequence[Outcome], title: str = 'Fleet') -> Report:
     refused = sum(outcome.state == 'not usable' for outcome in outcomes)
     moved = [change for change in changes if change.moved]
     apart = [change for change in changes if change.outlying]
+    by_arm = Table(
+        'Arm by arm',
+        ('Arm', '#Usable', 'Last', '#Torque error, last usable', 'Finding'),
+        (row for _, _, row in rows),
+        (level for _, level, _ in rows),
+        reading='Red: the last recording failed, or its result is not usable, or the torque of a recording is not what '
+        'the arm did before, with the cause. Amber: a parameter has drifted or stands '
+        'out, or an earlier recording is not usable.',
+    )
 
     def count(number_of: int, what: str) -> str:
         return f'{integer(number_of)} {what}{"" if number_of == 1 else "s"}'
@@ -299,7 +308,7 @@ def fleet_report(outcomes: Sequence[Outcome], title: str = 'Fleet') -> Report:
             ('Apart from the others', integer(len(apart)), first(apart)),
         ),
         sections={
-            'Arms': (_arm_table(rows),),
+            'Arms': (by_arm,),
             'Changes': _change_items(changes) if changes else (),
             'Recordings': (*_error_figure(arms, rows), _recording_table(outcomes)),
         },
@@ -377,18 +386,6 @@ def _verdict(rows: Sequence[_Row], failed: int, refused: int, changes: Sequence[
     elif limit > _WIDE:
         reasons.append(f'With so few recordings, only a drift of more than {number(limit, 2)} σ would be noticed.')
     return Verdict(level='good', headline='Nothing stands out', reasons=tuple(reasons))
-
-
-def _arm_table(rows: Sequence[_Row]) -> Table:
-    return Table(
-        'Arm by arm',
-        ('Arm', '#Usable', 'Last', '#Torque error, last usable', 'Finding'),
-        (row for _, _, row in rows),
-        (level for _, level, _ in rows),
-        reading='Red: the last recording failed, or its result is not usable, or the torque of a recording is not what '
-        'the arm did before, with the cause. Amber: a parameter has drifted or stands '
-        'out, or an earlier recording is not usable.',
-    )
 
 
 def _change_items(changes: Sequence[Change]) -> Iterator[Item]:

@@ -11,7 +11,7 @@
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -55,7 +55,14 @@ class Task:
             joblib.hash((self.model, files.settings, self.config, files.train_fraction, files.topic)),
         ]
         for kind, paths in (('', files.training), ('validate', files.validation), ('friction', files.friction)):
-            content += [kind, *(digest for path in paths for digest in _digests(Path(path)))]
+            content.append(kind)
+            for path in map(Path, paths):
+                try:
+                    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+                        if file.is_file():
+                            content.append(file_hash(file))
+                except OSError:  # the identification says what is wrong with it
+                    content.append('unreadable')
         return hashlib.sha256('\n'.join(content).encode()).hexdigest()
 
 
@@ -155,15 +162,6 @@ def _succession(chain: list[tuple[Task, Outcome]]) -> list[Finding | None]:
         if outcome.result is not None and outcome.usable and (finding is None or not finding.cause):
             held.append(outcome.result)
     return found
-
-
-def _digests(path: Path) -> Iterator[str]:
-    try:
-        for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-            if file.is_file():
-                yield file_hash(file)
-    except OSError:  # the identification says what is wrong with it
-        yield 'unreadable'
 
 
 def _identified(task: Task) -> Outcome:

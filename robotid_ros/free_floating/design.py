@@ -198,11 +198,14 @@ class RestToRestSeries:
         """Number of joints, and of free parameters of each."""
         return len(self.start), self._free.shape[1]
 
-    def _gauge(self, free: Array) -> tuple[Array, Array]:
-        """Return the reach of each joint relative to its bounds, and the derivative, shapes (n,), (n, 2 L - 2).
+    def bounded(self, free: Array) -> tuple[Array, Array, Array]:
+        """Return free parameters scaled so that every joint keeps its bounds, shape (n, 2 L - 2).
 
-        A p-norm over the grid, never less than the largest ratio.
+        With the gauge g of a joint the factor is (1 + g^k)^(-1/k): near one while the bounds are far, near 1/g beyond
+        them, smooth between. The factors, shape (n,), are returned too, and their derivatives with respect to each
+        joint's parameters, shape (n, 2 L - 2).
         """
+        # The reach of each joint relative to its bounds, and the derivative, shapes (n,), (n, 2 L - 2)
         position = self.q @ free.T
         room = np.where(position > 0.0, self._above, self._below)
         ratio = np.concatenate(
@@ -218,16 +221,7 @@ class RestToRestSeries:
             + (second / self._velocity).T @ self.dq
             + (third / self._acceleration).T @ self.ddq
         )
-        return largest * total ** (1.0 / _NORM), derivative
-
-    def bounded(self, free: Array) -> tuple[Array, Array, Array]:
-        """Return free parameters scaled so that every joint keeps its bounds, shape (n, 2 L - 2).
-
-        With the gauge g of a joint the factor is (1 + g^k)^(-1/k): near one while the bounds are far, near 1/g beyond
-        them, smooth between. The factors, shape (n,), are returned too, and their derivatives with respect to each
-        joint's parameters, shape (n, 2 L - 2).
-        """
-        gauge, derivative = self._gauge(free)
+        gauge = largest * total ** (1.0 / _NORM)
         # in units of the larger of 1 and g, so that no power overflows
         unit = np.maximum(gauge, 1.0)
         below, above = (1.0 / unit) ** _CORNER, (gauge / unit) ** _CORNER

@@ -253,7 +253,9 @@ def identify_target(
     si, scaled = _conditions(rows)
 
     def deviation(values: Callable[[FreeFloatingRobot], RigidBody]) -> Array:
-        return _propagated(lambda x: values(robot.with_body(RigidBody.estimated(x))).values, unknowns, full[:10, :10])
+        step = 1e-5 * np.maximum(np.abs(unknowns), [0.0, *np.full(9, 1e-2)])
+        slope = numerical_slope(lambda x: values(robot.with_body(RigidBody.estimated(x))).values, unknowns, step)
+        return np.asarray(np.sqrt(np.diag(slope @ full[:10, :10] @ slope.T)))
 
     body_deviation = deviation(lambda each: each.body)
     estimates, conditions = convergence_history(rows, right, weights)
@@ -371,12 +373,6 @@ def _estimate_covariance(jacobian: Array, weights: Array, covariance: Array) -> 
     spread = weights @ covariance @ np.swapaxes(weights, 1, 2)
     middle = np.einsum('nki,nkl,nlj->ij', scaled, spread, scaled, optimize=True)
     return np.asarray(gain @ middle @ gain / np.outer(scale, scale))
-
-
-def _propagated(function: Callable[[Array], Array], unknowns: Array, covariance: Array) -> Array:
-    """Return standard deviations of a function of the unknowns."""
-    slope = numerical_slope(function, unknowns, 1e-5 * np.maximum(np.abs(unknowns), [0.0, *np.full(9, 1e-2)]))
-    return np.asarray(np.sqrt(np.diag(slope @ covariance @ slope.T)))
 
 
 def check_zero_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasurement, covariance: Array) -> None:

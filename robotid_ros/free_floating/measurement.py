@@ -240,7 +240,11 @@ def read_floating_bag(path: str | Path, joint_names: tuple[str, ...]) -> Floatin
     position = orientation = None
     if placed is not None:
         pose_stamps, pose = placed
-        seen = CubicSpline(1e-9 * (pose_stamps - joints.origin), _continuous(pose[:, -_POSE_NUMBERS:]))(there.time)
+        pose = pose[:, -_POSE_NUMBERS:]  # of which the quaternions get the sign of the one before
+        same = np.sum(pose[1:, 3:] * pose[:-1, 3:], axis=1) >= 0.0
+        sign = np.concatenate([[1.0], np.cumprod(np.where(same, 1.0, -1.0))])
+        pose = np.hstack([pose[:, :3], sign[:, None] * pose[:, 3:]])
+        seen = CubicSpline(1e-9 * (pose_stamps - joints.origin), pose)(there.time)
         position, quaternion = seen[:, :3], seen[:, [6, 3, 4, 5]]
         orientation = quaternion / np.linalg.norm(quaternion, axis=1, keepdims=True)
     return FloatingMeasurement(
@@ -270,13 +274,6 @@ def _values(bag: Bag, kinds: tuple[str, ...]) -> tuple[IntArray, Array] | None:
             f'{bag.path}: expected at least two messages with different stamps on {names[0]}, got {len(order)}'
         )
     return order, rows[first]
-
-
-def _continuous(pose: Array) -> Array:
-    """Return poses whose quaternions keep their sign from one to the next."""
-    same = np.sum(pose[1:, 3:] * pose[:-1, 3:], axis=1) >= 0.0
-    sign = np.concatenate([[1.0], np.cumprod(np.where(same, 1.0, -1.0))])
-    return np.hstack([pose[:, :3], sign[:, None] * pose[:, 3:]])
 
 
 _MOST_CYCLES = 5_000  # of the highest harmonic; each takes some 500 evaluations

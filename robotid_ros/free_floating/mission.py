@@ -112,39 +112,35 @@ def read_mission(path: str | Path | None = None) -> Mission:
     file = packaged_folder() / EXAMPLE if name == EXAMPLE and not Path(name).is_file() else Path(name).expanduser()
     content = read_yaml(file, 'mission file', ModelError)
     with refusing(f"mission file '{name}'", ModelError, file=str(file)):
-        return _checked(content, name, file.parent)
-
-
-def _checked(content: Any, name: str, folder: Path) -> Mission:
-    if not isinstance(content, Mapping):
-        raise ModelError(f"mission file '{name}': expected {', '.join(_KEYS)}; got {type(content).__name__}")
-    unknown = [str(key) for key in content if key not in _KEYS]
-    if unknown:
-        message = f"mission file '{name}': '{unknown[0]}' is not known; available: {', '.join(_KEYS)}"
-        raise ModelError(message, name=unknown[0], expected=_KEYS)
-    for key in ('robot', 'prior', 'start'):
-        if key not in content:
-            raise ModelError(f"mission file '{name}' lacks '{key}'", name=key)
-    base = RigidBody.from_dict(content['base'], f'{name}: base') if 'base' in content else None
-    beside = folder / str(content['robot'])
-    robot = FreeFloatingRobot.from_urdf(
-        arm_description(beside if beside.is_file() else str(content['robot'])),
-        base=base,
-        target=RigidBody.from_dict(content['prior'], f'{name}: prior'),
-        tip=content.get('tip'),
-        joints=content.get('joints'),
-    )
-    target = RigidBody.from_dict(content['target'], f'{name}: target') if 'target' in content else None
-    start = frozen_array(content['start'], f'{name}: start', (robot.n,), ExcitationError)
-    return Mission(
-        name=name,
-        robot=robot,
-        target=target,
-        start=start,
-        limits=_limits(robot, content.get('limits', {}), start, name),
-        noise=SensorNoise.from_dict(content.get('noise', {})),
-        **{item.name: content[item.name] for item in settings_of(Mission) if item.name in content},
-    )
+        if not isinstance(content, Mapping):
+            raise ModelError(f"mission file '{name}': expected {', '.join(_KEYS)}; got {type(content).__name__}")
+        unknown = [str(key) for key in content if key not in _KEYS]
+        if unknown:
+            message = f"mission file '{name}': '{unknown[0]}' is not known; available: {', '.join(_KEYS)}"
+            raise ModelError(message, name=unknown[0], expected=_KEYS)
+        for key in ('robot', 'prior', 'start'):
+            if key not in content:
+                raise ModelError(f"mission file '{name}' lacks '{key}'", name=key)
+        base = RigidBody.from_dict(content['base'], f'{name}: base') if 'base' in content else None
+        beside = file.parent / str(content['robot'])
+        robot = FreeFloatingRobot.from_urdf(
+            arm_description(beside if beside.is_file() else str(content['robot'])),
+            base=base,
+            target=RigidBody.from_dict(content['prior'], f'{name}: prior'),
+            tip=content.get('tip'),
+            joints=content.get('joints'),
+        )
+        target = RigidBody.from_dict(content['target'], f'{name}: target') if 'target' in content else None
+        start = frozen_array(content['start'], f'{name}: start', (robot.n,), ExcitationError)
+        return Mission(
+            name=name,
+            robot=robot,
+            target=target,
+            start=start,
+            limits=_limits(robot, content.get('limits', {}), start, name),
+            noise=SensorNoise.from_dict(content.get('noise', {})),
+            **{item.name: content[item.name] for item in settings_of(Mission) if item.name in content},
+        )
 
 
 def _limits(robot: FreeFloatingRobot, content: Any, start: Array, name: str) -> JointLimits:

@@ -35,7 +35,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.excitation.criteria import condition_numbers
 from robotid_ros.free_floating.body import cross
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
-from robotid_ros.free_floating.robot import FreeFloatingRobot, MomentumMap, momentum_in_base, momentum_map
+from robotid_ros.free_floating.robot import FreeFloatingRobot, momentum_in_base, momentum_map
 from robotid_ros.model.transforms import cross_matrix, rotation_of_quaternion
 
 
@@ -133,20 +133,7 @@ def residual_covariance(
     a prior; ``momentum`` is as in :func:`target_regression`.
     """
     maps = momentum_map(robot.model, measurement.q)
-    spread = _noise_of_momentum(maps, measurement, noise, momentum)
-    rotation = np.swapaxes(maps.poses[:, -1, :3, :3], 1, 2)
-    change = np.zeros_like(spread)
-    change[:, :3, :3] = rotation / robot.body.mass
-    change[:, 3:, 3:] = rotation
-    center = maps.poses[:, -1, :3, 3] + maps.poses[:, -1, :3, :3] @ robot.body.center_of_mass
-    change[:, 3:, :3] = -rotation @ cross_matrix(center)
-    return np.asarray(change @ spread @ np.swapaxes(change, 1, 2))
-
-
-def _noise_of_momentum(
-    maps: MomentumMap, measurement: FloatingMeasurement, noise: SensorNoise, momentum: Array | None
-) -> Array:
-    """Return the covariance of the momentum's error about the base origin, shape (N, 6, 6)."""
+    # The covariance of the momentum's error about the base origin, shape (N, 6, 6)
     twist = np.repeat([noise.base_linear_velocity, noise.base_angular_velocity], 3)
     parts = [maps.base * twist, maps.joints * noise.joint_velocity]
     if noise.joint_position > 0.0:
@@ -159,7 +146,14 @@ def _noise_of_momentum(
         moved[:, 3:] = np.swapaxes(rotation, 1, 2) @ cross_matrix(momentum[None, :3])
         parts += [turned * noise.base_orientation, moved * noise.base_position]
     root = np.concatenate(parts, axis=2)
-    return np.asarray(root @ np.swapaxes(root, 1, 2))
+    spread = np.asarray(root @ np.swapaxes(root, 1, 2))
+    rotation = np.swapaxes(maps.poses[:, -1, :3, :3], 1, 2)
+    change = np.zeros_like(spread)
+    change[:, :3, :3] = rotation / robot.body.mass
+    change[:, 3:, 3:] = rotation
+    center = maps.poses[:, -1, :3, 3] + maps.poses[:, -1, :3, :3] @ robot.body.center_of_mass
+    change[:, 3:, :3] = -rotation @ cross_matrix(center)
+    return np.asarray(change @ spread @ np.swapaxes(change, 1, 2))
 
 
 def scaled_solution(rows: Array, right: Array) -> tuple[Array, int]:

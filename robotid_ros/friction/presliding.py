@@ -61,19 +61,12 @@ def _along(q: Array, distance: Array, begin: IntArray, rows: IntArray | slice) -
     left = np.exp(-np.abs(np.diff(q[at], prepend=q[at[:1]]))[:, None] / distance)
     added = np.concatenate([np.zeros((1, 1)), direction[:-1]]) * (1.0 - left)
     left[order < len(begin)] = added[order < len(begin)] = 0.0
-    built = _recurrence(left, added)
-    segment = np.repeat(np.arange(len(at)), np.diff(at, append=len(q)))[rows]
-    away = np.abs(q[rows] - q[at][segment])[:, None]
-    return np.asarray(direction[segment] - (direction - built)[segment] * np.exp(-away / distance))
-
-
-def _recurrence(factor: Array, added: Array) -> Array:
-    """Return z_k = factor_k z_(k-1) + added_k from zero, shape (N, n), in blocks that go on side by side."""
-    count, n = factor.shape
+    # z_k = left_k z_(k-1) + added_k from zero, shape (N, n), in blocks that go on side by side
+    count, n = left.shape
     length = max(int(np.sqrt(count)), 1)
     blocks = -(-count // length)
     wide = np.ones((blocks * length, n)), np.zeros((blocks * length, n))
-    wide[0][:count], wide[1][:count] = factor, added
+    wide[0][:count], wide[1][:count] = left, added
     factors, values = (each.reshape(blocks, length, n) for each in wide)
     for k in range(1, length):
         values[:, k] += factors[:, k] * values[:, k - 1]
@@ -82,4 +75,7 @@ def _recurrence(factor: Array, added: Array) -> Array:
     for block in range(blocks):
         values[block] += factors[block] * last
         last = values[block, -1]
-    return np.asarray(values.reshape(-1, n)[:count])
+    built = np.asarray(values.reshape(-1, n)[:count])
+    segment = np.repeat(np.arange(len(at)), np.diff(at, append=len(q)))[rows]
+    away = np.abs(q[rows] - q[at][segment])[:, None]
+    return np.asarray(direction[segment] - (direction - built)[segment] * np.exp(-away / distance))

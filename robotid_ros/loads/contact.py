@@ -229,15 +229,14 @@ def monitored(
     position: Array,
     torque: Array,
     cutoff: float,
-    velocity: Array | None = None,
 ) -> Array:
-    """Return external torque and velocity along an even recording as the live monitor sees them, shape (N - M, n) each.
+    """Return the external torque along an even recording as the live monitor sees it, shape (N - M, n).
 
     The first M samples, until its filters have settled, are left out.
     """
     from scipy.signal import lfilter  # not at the top: see robotid_ros.signals.filtering
 
-    velocity = np.gradient(position, 1.0 / rate, axis=0) if velocity is None else velocity
+    velocity = np.gradient(position, 1.0 / rate, axis=0)
     rows = np.stack([predictor.setup.state(*row) for row in zip(position, velocity, torque, strict=True)])
     share = 1.0 - np.exp(-2.0 * np.pi * cutoff / rate)
     for _ in range(2):

@@ -253,7 +253,11 @@ def identify_payload(
         )
     load = predictor.rigid_torque(samples.q, samples.dq, samples.ddq)
     friction = predictor.friction_torque(samples.dq, load, samples.q)
-    sure = _load_certainty(arm)
+    # A joint that carries little, as the last one without a payload, may show any friction by load. Most gears lose
+    # 10 % or less: the mean with a prior of such a deviation s is s^2 / (s^2 + std^2) of it.
+    named = [k for k, name in enumerate(arm.friction_names) if name.startswith('load')]
+    std = arm.friction_std[:, named].max(axis=1, initial=0.0)
+    sure = _LOSS**2 / (_LOSS**2 + std**2)
     count = np.maximum(samples.weight.sum(axis=0), 1.0)
     precision = np.ones(samples.n)
     for _ in range(10):
@@ -340,17 +344,6 @@ def _motion(model: RobotModel, samples: Samples, mass: float, matrix: Array, pre
             break
     assert best is not None  # an arm has joints
     return best
-
-
-def _load_certainty(arm: IdentificationResult) -> Array:
-    """Return which part of each joint's friction by load to believe, shape (n,), where most gears lose 10 % or less.
-
-    A joint that carries little, as the last one without a payload, may show any; its mean with a prior of deviation s
-    is s^2 / (s^2 + std^2) of it.
-    """
-    named = [k for k, name in enumerate(arm.friction_names) if name.startswith('load')]
-    std = arm.friction_std[:, named].max(axis=1, initial=0.0)
-    return np.asarray(_LOSS**2 / (_LOSS**2 + std**2))
 
 
 def _payload_rows(model: RobotModel, samples: Samples) -> Array:

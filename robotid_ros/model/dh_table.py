@@ -190,30 +190,27 @@ def read_dh_file(path: str | Path) -> DHTable:
     """
     content = read_yaml(path, 'DH file', ModelError)
     with refusing(f"DH file '{path}'", ModelError, file=str(path)):
-        return _table(content, f"DH file '{path}'")
-
-
-def _table(content: Any, where: str) -> DHTable:
-    if not isinstance(content, Mapping):
-        raise ModelError(f"{where}: expected the keys 'convention' and 'joints', got {type(content).__name__}")
-    _require_keys(content, _TOP_KEYS, where)
-    convention = _word(content, 'convention', ('standard', 'modified'), None, where)
-    length = LENGTH_UNITS[_word(content, 'length_unit', LENGTH_UNITS, 'm', where)]
-    angle = ANGLE_UNITS[_word(content, 'angle_unit', ANGLE_UNITS, 'rad', where)]
-    joints = content.get('joints')
-    if not isinstance(joints, list) or not joints or not all(isinstance(row, Mapping) for row in joints):
-        raise ModelError(f"{where}: 'joints' must be a list of {{name, theta, d, a, alpha}}; it is {joints!r:.60}")
-    rows = [_row(row, k, length, angle, where) for k, row in enumerate(joints)]
-    bounds = {key: np.array([row[key] for row in rows]) for key in ('lower', 'upper')}
-    return DHTable(
-        name=str(content.get('name', 'robot')),
-        convention=convention,
-        joint_names=tuple(row['name'] for row in rows),
-        joint_types=tuple(row['type'] for row in rows),
-        **{key: np.array([row[key] for row in rows]) for key in (*_COLUMNS, 'beta', 'direction')},
-        limits=JointLimits.unlimited(len(rows)).overridden(**bounds),
-        gravity=content.get('gravity', STANDARD_GRAVITY),
-    )
+        where = f"DH file '{path}'"
+        if not isinstance(content, Mapping):
+            raise ModelError(f"{where}: expected the keys 'convention' and 'joints', got {type(content).__name__}")
+        _require_keys(content, _TOP_KEYS, where)
+        convention = _word(content, 'convention', ('standard', 'modified'), None, where)
+        length = LENGTH_UNITS[_word(content, 'length_unit', LENGTH_UNITS, 'm', where)]
+        angle = ANGLE_UNITS[_word(content, 'angle_unit', ANGLE_UNITS, 'rad', where)]
+        joints = content.get('joints')
+        if not isinstance(joints, list) or not joints or not all(isinstance(row, Mapping) for row in joints):
+            raise ModelError(f"{where}: 'joints' must be a list of {{name, theta, d, a, alpha}}; it is {joints!r:.60}")
+        rows = [_row(row, k, length, angle, where) for k, row in enumerate(joints)]
+        bounds = {key: np.array([row[key] for row in rows]) for key in ('lower', 'upper')}
+        return DHTable(
+            name=str(content.get('name', 'robot')),
+            convention=convention,
+            joint_names=tuple(row['name'] for row in rows),
+            joint_types=tuple(row['type'] for row in rows),
+            **{key: np.array([row[key] for row in rows]) for key in (*_COLUMNS, 'beta', 'direction')},
+            limits=JointLimits.unlimited(len(rows)).overridden(**bounds),
+            gravity=content.get('gravity', STANDARD_GRAVITY),
+        )
 
 
 def _row(row: Mapping[str, Any], k: int, length: float, angle: float, where: str) -> dict[str, Any]:

@@ -51,7 +51,28 @@ class _Splicer:
     def __init__(self, text: str) -> None:
         self.data = text.encode('utf-8')
         self.edits: list[tuple[int, int, bytes]] = []
-        self.root = _positions(self.data)
+        parser = expat.ParserCreate()
+        top = _Element('', '', 0)
+        stack = [top]
+
+        def start(tag: str, attributes: dict[str, str]) -> None:
+            at = parser.CurrentByteIndex
+            element = _Element(tag, attributes.get('name', ''), at, open_end=_tag_end(self.data, at))
+            stack[-1].children.append(element)
+            stack.append(element)
+
+        def end(_: str) -> None:
+            element = stack.pop()
+            at = parser.CurrentByteIndex  # of "</tag>", or of "<tag/>" itself or just behind it
+            element.close_start = at if self.data[at : at + 2] == b'</' and at >= element.open_end else element.open_end
+
+        parser.StartElementHandler = start
+        parser.EndElementHandler = end
+        try:
+            parser.Parse(self.data, True)
+        except expat.ExpatError as cause:
+            raise ModelError(f'the URDF is not well-formed XML: {cause}') from cause
+        self.root = top.children[0]
 
     def find(self, tag: str, name: str) -> _Element:
         named = {each.name: each for each in self.root.children if each.tag == tag}
@@ -122,7 +143,21 @@ def edited_urdf(
             'mass': {'value': spelled(mass)},
             'inertia': {f'i{"xyz"[i]}{"xyz"[j]}': spelled(tensor[i, j]) for i in range(3) for j in range(i, 3)},
         }
-        _set_children(splicer, splicer.find('link', link), 'inertial', wanted)
+        parent = splicer.find('link', link)
+        child = parent.child('inertial')
+        if child is None:
+            inside = ''.join(_spell(tag, attributes) for tag, attributes in wanted.items())
+            splicer.add_child(parent, f'<inertial>{inside}</inertial>')
+            continue
+        absent = ''
+        for tag, attributes in wanted.items():
+            grandchild = child.child(tag)
+            if grandchild is None:
+                absent += _spell(tag, attributes)
+            else:
+                splicer.set_attributes(grandchild, attributes)
+        if absent:
+            splicer.add_child(child, absent)
     for joint, transform in (origins or {}).items():
         values = {'xyz': spelled(transform[:3, 3]), 'rpy': spelled(rpy_of_rotation(transform))}
         _set_child(splicer, splicer.find('joint', joint), 'origin', values)
@@ -140,22 +175,6 @@ def _set_child(splicer: _Splicer, parent: _Element, tag: str, attributes: Mappin
         splicer.set_attributes(child, attributes)
 
 
-def _set_children(splicer: _Splicer, parent: _Element, tag: str, children: Mapping[str, Mapping[str, str]]) -> None:
-    """Set the attributes of grandchildren, making the child where it is absent."""
-    child = parent.child(tag)
-    if child is None:
-        inside = ''.join(_spell(name, attributes) for name, attributes in children.items())
-        splicer.add_child(parent, f'<{tag}>{inside}</{tag}>')
-        return
-    missing = [name for name in children if child.child(name) is None]
-    for name, attributes in children.items():
-        grandchild = child.child(name)
-        if grandchild is not None:
-            splicer.set_attributes(grandchild, attributes)
-    if missing:
-        splicer.add_child(child, ''.join(_spell(name, children[name]) for name in missing))
-
-
 def _spell(tag: str, attributes: Mapping[str, str]) -> str:
     return f'<{tag} ' + ' '.join(f'{key}="{value}"' for key, value in attributes.items()) + '/>'
 
@@ -168,32 +187,6 @@ def spelled(values: ArrayLike) -> str:
 def quoted(text: str) -> str:
     """Return a text as the value of an XML attribute, with its quotes."""
     return f'"{html.escape(text)}"'
-
-
-def _positions(data: bytes) -> _Element:
-    """Return the tree of elements with the byte positions of their tags."""
-    parser = expat.ParserCreate()
-    top = _Element('', '', 0)
-    stack = [top]
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        at = parser.CurrentByteIndex
-        element = _Element(tag, attributes.get('name', ''), at, open_end=_tag_end(data, at))
-        stack[-1].children.append(element)
-        stack.append(element)
-
-    def end(_: str) -> None:
-        element = stack.pop()
-        at = parser.CurrentByteIndex  # of "</tag>", or of "<tag/>" itself or just behind it
-        element.close_start = at if data[at : at + 2] == b'</' and at >= element.open_end else element.open_end
-
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    try:
-        parser.Parse(data, True)
-    except expat.ExpatError as cause:
-        raise ModelError(f'the URDF is not well-formed XML: {cause}') from cause
-    return top.children[0]
 
 
 def _tag_end(data: bytes, start: int) -> int:

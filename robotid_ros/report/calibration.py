@@ -84,12 +84,18 @@ def _verdict(result: CalibrationResult, name: str, before: Accuracy, after: Accu
 
 def _accuracy_items(result: CalibrationResult, where: str, pair: tuple[Array, Array]) -> Iterator[Item]:
     yield accuracy_table(result)
+    before, after = _distance(result.nominal.residual), _distance(result.fit.residual)
+    row = np.arange(1.0, len(before) + 1.0)
+    error = axis('position error [mm]', log=True)
+    chart = Chart('Each measurement', 'measurement', error, note=_rms(before, after), height=340)
+    chart.dots('measured', row, np.maximum(before, 1e-6), 'before', size=4.5)
+    chart.dots('predicted', row, np.maximum(after, 1e-6), 'after, poses fitted', size=4.5)
     yield Figure(
         'accuracy',
         'Position error of all poses',
         'The further left and the steeper a curve, the better; where it reaches 100 % is the largest error. '
         'Poses that the fit had not seen tell most.',
-        (_cumulative(result), _by_measurement(result)),
+        (_cumulative(result), chart),
     )
     seen = np.isfinite(pair[0][:, 0]) & np.isfinite(pair[1][:, 0])
     first, second = 1e3 * pair[0][seen, :3], 1e3 * pair[1][seen, :3]
@@ -175,16 +181,6 @@ def _cumulative(result: CalibrationResult) -> Chart:
         chart.line(role, np.maximum(distance[keep], 1e-6), share, label, dash)
         medians.append(float(np.median(distance)))
     chart.note = f'median {number(medians[0])} and {number(medians[1])} mm'
-    return chart
-
-
-def _by_measurement(result: CalibrationResult) -> Chart:
-    before, after = _distance(result.nominal.residual), _distance(result.fit.residual)
-    row = np.arange(1.0, len(before) + 1.0)
-    error = axis('position error [mm]', log=True)
-    chart = Chart('Each measurement', 'measurement', error, note=_rms(before, after), height=340)
-    chart.dots('measured', row, np.maximum(before, 1e-6), 'before', size=4.5)
-    chart.dots('predicted', row, np.maximum(after, 1e-6), 'after, poses fitted', size=4.5)
     return chart
 
 

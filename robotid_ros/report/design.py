@@ -33,7 +33,6 @@ from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_tree import origin_of
 from robotid_ros.report.content import (
-    Fact,
     Figure,
     Item,
     Level,
@@ -234,52 +233,6 @@ class DrawnMotion:
         self.floor = design.config.ground_height if design.config.ground else 0.0
 
 
-def _moving_picture(motion: DrawnMotion) -> tuple[str, dict[str, Any]]:
-    """Return the place of a design's moving picture as HTML, with controls and stills, and what its script needs.
-
-    That is the bodies, their poses for each picture, and what stands around.
-    """
-    model, design, bodies = motion.model, motion.design, motion.bodies
-    period, config = design.trajectory.period, design.config
-    along, tip, floor = motion.poses, motion.tip[::4], motion.floor
-    corners = [tip]  # of a box around the arm over the whole motion, with some room [m]
-    for _, link, vertices, _ in bodies:
-        ends = np.stack([vertices.min(axis=0), vertices.max(axis=0)])
-        pose = along[::10, link] if link >= 0 else np.eye(4)[None]
-        corners += [pose[:, :3, :3] @ point + pose[:, :3, 3] for point in ends]
-    points = np.concatenate(corners)
-    room = 0.06 * float(np.ptp(points, axis=0).max())
-    low, high = np.minimum(points.min(axis=0) - room, [np.inf, np.inf, floor]), points.max(axis=0) + room
-    moments = np.linspace(0, _SAMPLES - 1, _STILLS, endpoint=False).astype(int)
-    stills = _pictures(bodies, motion.time[moments], along[moments], tip, (low, high), floor)
-    time = np.linspace(0.0, period, int(min(max(_FRAMES[0] * period, 60.0), _FRAMES[1])))
-    poses = link_transforms(model, design.trajectory.position(time))[:, :, :3, :]
-    gone = config.geometry and not Path(config.geometry).is_file()
-    geometry = configured_geometry(model, replace(config, geometry='') if gone else config)
-
-    def shape(body: Body) -> dict[str, Any]:
-        name, link, vertices, faces = body
-        return {'name': name, 'link': link, 'vertices': vertices.ravel(), 'faces': faces.ravel()}
-
-    def finite(corner: tuple[float, ...]) -> list[float | None]:
-        return [float(x) if np.isfinite(x) else None for x in corner] or [None, None, None]
-
-    return _PLAYER.format(stills=stills), {
-        'time': time,
-        'poses': poses.ravel(),
-        'links': model.n,
-        'bodies': [shape(body) for body in bodies],
-        'capsules': [] if geometry is None else [shape(_capsule(model, each)) for each in geometry.capsules],
-        'tip': tip,
-        'tip_link': model.tip[:3, :].ravel(),
-        'low': low.tolist(),
-        'high': high.tolist(),
-        'floor': floor,
-        'ground': config.ground,
-        'walls': [finite(corner) for corner in (config.workspace_lower, config.workspace_upper)],
-    }
-
-
 def _pictures(
     bodies: tuple[Body, ...], times: Array, poses: Array, path: Array, box: tuple[Array, Array], floor: float
 ) -> str:
@@ -344,8 +297,46 @@ def design_page(model: RobotModel, design: ExcitationDesign, *, folder: Path | N
     A MissingDependencyError says that plotly or trimesh is not installed.
     """
     motion = DrawnMotion(model, design, folder)
-    picture, data = _moving_picture(motion)
-    return render_report(design_report(motion), before=picture, data=data, script='design.js')
+    bodies = motion.bodies
+    period, config = design.trajectory.period, design.config
+    along, tip, floor = motion.poses, motion.tip[::4], motion.floor
+    corners = [tip]  # of a box around the arm over the whole motion, with some room [m]
+    for _, link, vertices, _ in bodies:
+        ends = np.stack([vertices.min(axis=0), vertices.max(axis=0)])
+        pose = along[::10, link] if link >= 0 else np.eye(4)[None]
+        corners += [pose[:, :3, :3] @ point + pose[:, :3, 3] for point in ends]
+    points = np.concatenate(corners)
+    room = 0.06 * float(np.ptp(points, axis=0).max())
+    low, high = np.minimum(points.min(axis=0) - room, [np.inf, np.inf, floor]), points.max(axis=0) + room
+    moments = np.linspace(0, _SAMPLES - 1, _STILLS, endpoint=False).astype(int)
+    stills = _pictures(bodies, motion.time[moments], along[moments], tip, (low, high), floor)
+    time = np.linspace(0.0, period, int(min(max(_FRAMES[0] * period, 60.0), _FRAMES[1])))
+    poses = link_transforms(model, design.trajectory.position(time))[:, :, :3, :]
+    gone = config.geometry and not Path(config.geometry).is_file()
+    geometry = configured_geometry(model, replace(config, geometry='') if gone else config)
+
+    def shape(body: Body) -> dict[str, Any]:
+        name, link, vertices, faces = body
+        return {'name': name, 'link': link, 'vertices': vertices.ravel(), 'faces': faces.ravel()}
+
+    def finite(corner: tuple[float, ...]) -> list[float | None]:
+        return [float(x) if np.isfinite(x) else None for x in corner] or [None, None, None]
+
+    data = {
+        'time': time,
+        'poses': poses.ravel(),
+        'links': model.n,
+        'bodies': [shape(body) for body in bodies],
+        'capsules': [] if geometry is None else [shape(_capsule(model, each)) for each in geometry.capsules],
+        'tip': tip,
+        'tip_link': model.tip[:3, :].ravel(),
+        'low': low.tolist(),
+        'high': high.tolist(),
+        'floor': floor,
+        'ground': config.ground,
+        'walls': [finite(corner) for corner in (config.workspace_lower, config.workspace_upper)],
+    }
+    return render_report(design_report(motion), before=_PLAYER.format(stills=stills), data=data, script='design.js')
 
 
 def design_report(motion: DrawnMotion) -> Report:
@@ -355,6 +346,13 @@ def design_report(motion: DrawnMotion) -> Report:
     for key, value in {**design.config.to_dict(), 'evaluations': design.evaluations}.items():
         if value not in ('', (), []):
             table.add(key.replace('_', ' '), str(value))
+    found, trajectory = design.excitation, design.trajectory
+    value, note = 'no limits', ''
+    if not np.isnan(motion.share).all():
+        k, j = np.unravel_index(np.nanargmax(motion.share), motion.share.shape)
+        value = percent(100.0 * motion.share[k, j])
+        note = f'{_QUANTITIES[k]} of {design.joint_names[j]} at {motion.time[motion.nearest[k, j]]:.1f} s'
+    reach = np.linalg.norm(np.diff(motion.tip, axis=0), axis=1).sum()
     return Report(
         kind='Excitation',
         title=motion.model.name,
@@ -362,7 +360,12 @@ def design_report(motion: DrawnMotion) -> Report:
         f'{number(design.trajectory.period)} s and shows {design.counted}. '
         'Drag to turn the arm, scroll to come closer.',
         verdict=_verdict(motion),
-        facts=_facts(motion),
+        facts=(
+            condition_fact(found.condition_scaled, found.condition),
+            ('Period', f'{number(trajectory.period)} s', f'{trajectory.harmonics} harmonics'),
+            ('Closest to a limit', value, note),
+            ('Path of the tool', f'{number(reach)} m', 'in one period'),
+        ),
         sections={'Limits': _limit_items(motion), 'How it was done': (table, *map(sentence, motion.notes))},
     )
 
@@ -423,23 +426,6 @@ def _lowest_point(motion: DrawnMotion) -> tuple[float, float]:
     return height, time
 
 
-def _facts(motion: DrawnMotion) -> tuple[Fact, ...]:
-    design = motion.design
-    found, trajectory = design.excitation, design.trajectory
-    value, note = 'no limits', ''
-    if not np.isnan(motion.share).all():
-        k, j = np.unravel_index(np.nanargmax(motion.share), motion.share.shape)
-        value = percent(100.0 * motion.share[k, j])
-        note = f'{_QUANTITIES[k]} of {design.joint_names[j]} at {motion.time[motion.nearest[k, j]]:.1f} s'
-    reach = np.linalg.norm(np.diff(motion.tip, axis=0), axis=1).sum()
-    return (
-        condition_fact(found.condition_scaled, found.condition),
-        ('Period', f'{number(trajectory.period)} s', f'{trajectory.harmonics} harmonics'),
-        ('Closest to a limit', value, note),
-        ('Path of the tool', f'{number(reach)} m', 'in one period'),
-    )
-
-
 def _limit_items(motion: DrawnMotion) -> Iterator[Item]:
     """Yield how close each joint comes to its limits, how close the arm comes to bounds in space, and the motion."""
     model, design = motion.model, motion.design
@@ -491,8 +477,15 @@ def _limit_figure(motion: DrawnMotion) -> Figure:
             own = 'y' if k == 0 else f'y{k + 1}'
             values, (low, high), share = motion.signals[k, :, j], bounds[k, :, j].tolist(), motion.share[k, j]
             chart.line('predicted', motion.time, values, _QUANTITIES[k], yaxis=own, showlegend=False)
+            # The axis shows the values, and limits that are no further than half their range away.
+            bottom, top = float(values.min()), float(values.max())
+            room = 0.5 * max(top - bottom, 1e-9)
+            shown = (
+                min(bottom, low if low > bottom - room else bottom) - 0.15 * room,
+                max(top, high if high < top + room else top) + 0.15 * room,
+            )
             chart.layout[f'yaxis{own[1:]}'] = axis(
-                name, domain=[0.78 - 0.26 * k, 1.0 - 0.26 * k], nticks=4, limits=_seen(values, low, high)
+                name, domain=[0.78 - 0.26 * k, 1.0 - 0.26 * k], nticks=4, limits=shown
             )
             for at in (low, high):
                 if np.isfinite(at):
@@ -503,13 +496,3 @@ def _limit_figure(motion: DrawnMotion) -> Figure:
                 more = {'hovertemplate': said, 'yaxis': own}
                 chart.dots('residual', motion.time[near], values[near], 'closest approach', 8.0, **more)
     return figure
-
-
-def _seen(values: Array, low: float, high: float) -> tuple[float, float]:
-    """Return a range that shows the values, and limits that are no further than half their range away."""
-    bottom, top = float(values.min()), float(values.max())
-    room = 0.5 * max(top - bottom, 1e-9)
-    return (
-        min(bottom, low if low > bottom - room else bottom) - 0.15 * room,
-        max(top, high if high < top + room else top) + 0.15 * room,
-    )

@@ -58,7 +58,20 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
         )
     origin = result.provenance
     if 'search' in origin:
-        yield _search_figure(np.array(origin['search'], dtype=float))
+        cost = np.array(origin['search'], dtype=float)
+        cycle, fitness = np.arange(float(len(cost))), 1.0 / (1.0 + cost)
+        figure = Figure(
+            'search',
+            'Fitness of the bee colony',
+            '1 / (1 + F) of the best source so far; F is the sum over the joints of the squared torque error '
+            'relative to the squared torque. A curve that still rises at its end asks for more cycles.',
+            wide=True,
+        )
+        note = f'{number(fitness[-1])} after {len(cost) - 1} cycles'
+        alt = f'The fitness rises from {number(fitness[0])} to {number(fitness[-1])} in {len(cost) - 1} cycles.'
+        chart = figure.chart('Bee colony', 'cycle', 'fitness 1 / (1 + F)', note=note, alt=alt)
+        chart.line('predicted', cycle, fitness, 'best source')
+        yield figure
     files = tuple(_files(origin))
     if files:
         yield Table(
@@ -139,23 +152,6 @@ def _brief(value: Any) -> str:
     return f'{value:.6g}' if isinstance(value, float) else str(value)
 
 
-def _search_figure(cost: Array) -> Figure:
-    """Return the fitness of the best parameters over the cycles of a search."""
-    cycle, fitness = np.arange(float(len(cost))), 1.0 / (1.0 + cost)
-    figure = Figure(
-        'search',
-        'Fitness of the bee colony',
-        '1 / (1 + F) of the best source so far; F is the sum over the joints of the squared torque error '
-        'relative to the squared torque. A curve that still rises at its end asks for more cycles.',
-        wide=True,
-    )
-    note = f'{number(fitness[-1])} after {len(cost) - 1} cycles'
-    alt = f'The fitness rises from {number(fitness[0])} to {number(fitness[-1])} in {len(cost) - 1} cycles.'
-    chart = figure.chart('Bee colony', 'cycle', 'fitness 1 / (1 + F)', note=note, alt=alt)
-    chart.line('predicted', cycle, fitness, 'best source')
-    return figure
-
-
 def torque_figure(run: Run) -> Figure:
     """Return measured and predicted torque over time, one chart per joint, the difference below it.
 
@@ -214,7 +210,15 @@ def residual_velocity_figure(run: Run) -> Figure:
     )
     for j, joint, (torque, speed, _) in run.joints:
         residual, velocity = run.residual[:, j], run.dataset.dq[:, j]
-        centre, mean, deviation = _binned(velocity, residual)
+        # Mean velocity and difference, and its deviation, in bins of velocity of five samples at least
+        edges = np.linspace(velocity.min(), velocity.max() + 1e-12, _BINS + 1)
+        index = np.clip(np.searchsorted(edges, velocity, side='right') - 1, 0, _BINS - 1)
+        count = np.bincount(index, minlength=_BINS)
+        full, safe = count >= 5, np.maximum(count, 1)
+        centre, mean, square = (
+            np.bincount(index, values, _BINS) / safe for values in (velocity, residual, residual**2)
+        )
+        centre, mean, deviation = centre[full], mean[full], np.sqrt(np.maximum((square - mean**2)[full], 0.0))
         note = f'largest mean {number(float(np.abs(mean).max(initial=0.0)), 2)} {torque}'
         chart = figure.chart(joint, f'velocity [{speed}]', f'difference [{torque}]', note=note)
         chart.dots('measured', velocity, residual, 'samples')
@@ -222,16 +226,6 @@ def residual_velocity_figure(run: Run) -> Figure:
         chart.line('residual', centre, mean, 'mean at this velocity')
         chart.rule('y', 0.0)
     return figure
-
-
-def _binned(x: Array, y: Array) -> tuple[Array, Array, Array]:
-    """Return means of x and y and deviation of y in bins of x; those with fewer than five samples are left out."""
-    edges = np.linspace(x.min(), x.max() + 1e-12, _BINS + 1)
-    index = np.clip(np.searchsorted(edges, x, side='right') - 1, 0, _BINS - 1)
-    count = np.bincount(index, minlength=_BINS)
-    full, safe = count >= 5, np.maximum(count, 1)
-    centre, mean, square = (np.bincount(index, values, _BINS) / safe for values in (x, y, y**2))
-    return centre[full], mean[full], np.sqrt(np.maximum((square - mean**2)[full], 0.0))
 
 
 def residual_spectrum_figure(run: Run) -> Figure:

@@ -163,17 +163,15 @@ class PeriodAverage:
                 self._close()
                 self._number = int(k)
             mine = slice(None) if number[0] == number[-1] == k else number == k
-            self._collect(index[mine] - k * self.bins, place[mine] - index[mine] - 0.5, values[mine])
-
-    def _collect(self, index: IntArray, place: Array, values: Array) -> None:
-        low = int(index.min())
-        span = int(index.max()) - low + 1
-        index = index - low
-        target = self._open[low : low + span]
-        for c in range(values.shape[1]):
-            target[:, c] += np.bincount(index, weights=values[:, c], minlength=span)
-        target[:, -2] += np.bincount(index, weights=place, minlength=span)
-        target[:, -1] += np.bincount(index, minlength=span)
+            here = index[mine]
+            low = int(here.min())
+            span = int(here.max()) - low + 1
+            within = here - low
+            target = self._open[low - k * self.bins :][:span]
+            for c in range(values.shape[1]):
+                target[:, c] += np.bincount(within, weights=values[mine, c], minlength=span)
+            target[:, -2] += np.bincount(within, weights=place[mine] - here - 0.5, minlength=span)
+            target[:, -1] += np.bincount(within, minlength=span)
 
     def _close(self) -> None:
         """End the period being collected: hold it back, judge it, or drop it."""
@@ -188,7 +186,17 @@ class PeriodAverage:
             self.excluded.append((number, f'only {100.0 * covered:.0f} % of its samples are there'))
         else:
             values = _centred(self._open)
-            stands = self._standing(values, count)
+            # The share of the period in which the arm stands although the reference moves
+            if self.travel is None:
+                stands = 0.0
+            else:
+                filled = count > 0
+                place = np.arange(self.bins)[filled] / self.bins
+                parts = len(self.travel)
+                seen = np.bincount((place * parts).astype(int), minlength=parts) > 0.5 * self.bins / parts
+                moved = travel(place, values[filled, : self.moving], parts)
+                asked = self.travel > _SLOW * self.travel.max()
+                stands = float(np.mean(seen & asked & (moved < _STANDS * self.travel)))
             if stands > 0.0:
                 self.excluded.append((number, f'the arm stands for {100.0 * stands:.0f} % of it'))
             elif len(self._recent):
@@ -198,18 +206,6 @@ class PeriodAverage:
                 if len(self._held) >= self.initial:
                     self._release()
         self._open[:] = 0.0
-
-    def _standing(self, values: Array, count: IntArray) -> float:
-        """Return the share of a period in which the arm stands although the reference moves."""
-        if self.travel is None:
-            return 0.0
-        filled = count > 0
-        place = np.arange(self.bins)[filled] / self.bins
-        parts = len(self.travel)
-        seen = np.bincount((place * parts).astype(int), minlength=parts) > 0.5 * self.bins / parts
-        moved = travel(place, values[filled, : self.moving], parts)
-        asked = self.travel > _SLOW * self.travel.max()
-        return float(np.mean(seen & asked & (moved < _STANDS * self.travel)))
 
     def _release(self) -> None:
         """Judge the periods held back against their median, which two outliers of five do not change."""

@@ -110,8 +110,18 @@ class LateStamps:
         self.repeated += int(((steps == 0) & (way != 0.0).any(axis=1))[first:].sum())  # not a message sent twice
         change = np.diff(velocity, axis=0, prepend=velocity[:1] if self._velocity is None else self._velocity)
         self._stamp, self._position, self._velocity = int(stamp[-1]), position[-1:].copy(), velocity[-1:].copy()
-        self._look_at(steps[first:])
-        self.acceleration = self._of_own_step(way, velocity, change) if self._step > 0 else None
+        ahead = steps[first:][steps[first:] > 0]
+        if self._step >= 0 and len(ahead):  # find the step of the clock, if it has one
+            step = int(np.gcd.reduce(np.rint(np.append(ahead, self._step) / _ROUNDED).astype(np.int64))) * _ROUNDED
+            if step != self._step:
+                self._step = step if step >= _SHORTEST else -1
+                self._moving = self._clear = self._single = 0
+        self.acceleration = None
+        if self._step > 0:  # over single steps; NaN where the arm rests or a message was lost
+            last, largest = 1e-9 * self._step, np.abs(velocity).max(axis=1)
+            single = (largest > _STILL) & (np.abs(way - last * velocity).max(axis=1) <= _SAME * last * largest)
+            self._single += int(single.sum())
+            self.acceleration = np.where(single[:, None], change / last, np.nan)
         count = self._steps_of(way, velocity) if self._step > 0 else None
         if count is None or not self._confirmed or (stamp == 0).any():
             self._time, self._least, self._looked = self._stamp, 0, 0
@@ -126,13 +136,20 @@ class LateStamps:
             origin = self._time - (int(counted[start - 1]) if start else 0)
             if start in breaks:
                 origin = int(stamp[start] - counted[start])
-            ahead = np.maximum.accumulate(np.maximum(stamp[start:stop] - counted[start:stop], origin))
-            time[start:stop] = counted[start:stop] + ahead
+            lead = np.maximum.accumulate(np.maximum(stamp[start:stop] - counted[start:stop], origin))
+            time[start:stop] = counted[start:stop] + lead
             self._time = int(time[stop - 1])
         late = time - stamp
         self.moved += int((late > 0).sum())
         self.latest = max(self.latest, 1e-9 * float(late.max()))
-        self._check(late)
+        # A count that is ahead of the stamps is corrected: the clock is on time now and then
+        least = int(late.min())
+        self._least = least if self._looked == 0 else min(self._least, least)
+        self._looked += len(late)
+        if self._looked >= _LOOK:
+            if self._least > _AHEAD * self._step:
+                self._time -= self._least
+            self._looked = 0
         return time
 
     @property
@@ -145,24 +162,6 @@ class LateStamps:
     def _confirmed(self) -> bool:
         repeats = self.repeated >= max(_FEWEST, _SHARE * self.messages)
         return repeats and self._moving >= _MOVING and self._clear >= _SURE * self._moving
-
-    def _look_at(self, steps: IntArray) -> None:
-        """Find the step of the clock, if it has one."""
-        ahead = steps[steps > 0]
-        if self._step < 0 or not len(ahead):
-            return
-        step = int(np.gcd.reduce(np.rint(np.append(ahead, self._step) / _ROUNDED).astype(np.int64))) * _ROUNDED
-        if step != self._step:
-            self._step = step if step >= _SHORTEST else -1
-            self._moving = self._clear = self._single = 0
-
-    def _of_own_step(self, way: Array, velocity: Array, change: Array) -> Array:
-        """Return the accelerations over single steps, shape (M, n); NaN where the arm rests or a message was lost."""
-        step = 1e-9 * self._step
-        largest = np.abs(velocity).max(axis=1)
-        single = (largest > _STILL) & (np.abs(way - step * velocity).max(axis=1) <= _SAME * step * largest)
-        self._single += int(single.sum())
-        return np.where(single[:, None], change / step, np.nan)
 
     def _steps_of(self, way: Array, velocity: Array) -> IntArray:
         """Return the number of steps since the message before, shape (M,)."""
@@ -177,16 +176,6 @@ class LateStamps:
         # Where messages were lost, the velocity at the end is not that of the whole way.
         clear = off <= np.minimum(_CLEAR * np.maximum(whole, 1.0) ** 2, _LOST)
         return np.where(clear, np.maximum(whole, 1.0), 1.0).astype(np.int64)
-
-    def _check(self, late: IntArray) -> None:
-        """Correct a count that is ahead of the stamps: the clock is on time now and then."""
-        least = int(late.min())
-        self._least = least if self._looked == 0 else min(self._least, least)
-        self._looked += len(late)
-        if self._looked >= _LOOK:
-            if self._least > _AHEAD * self._step:
-                self._time -= self._least
-            self._looked = 0
 
 
 def late_stamps_remark(found: Mapping[str, Any]) -> str:

@@ -45,6 +45,9 @@ def own_repetition(time: Array, position: Array) -> tuple[float, float, float] |
     moving = values.std(axis=0) > LEAST_MOTION
     if not moving.any():
         return None
+    rate = np.abs(np.gradient(values, axis=0))
+    moves = (rate > 0.05 * np.quantile(rate, 0.9, axis=0) + 1e-12).any(axis=1)
+    moved = float(moves.mean() * (grid[-1] - grid[0]))  # for how long the arm moves [s]
     distance = _distance(values[:, moving])
     apart = np.flatnonzero(distance > 0.5)
     first = int(apart[0]) if len(apart) else len(distance)
@@ -55,7 +58,7 @@ def own_repetition(time: Array, position: Array) -> tuple[float, float, float] |
             if found is not None:
                 period = _refined(grid, values[:, moving], found)
                 found = _stretch(grid, values, period / (grid[1] - grid[0]), _STRICT)
-        share = 0.0 if found is None else (found[2] - found[1]) / _moved(grid, values)
+        share = 0.0 if found is None else (found[2] - found[1]) / moved
         if share > _MOST:  # a multiple of it is no other period
             return found if share > _ALL else None
     return None
@@ -110,13 +113,6 @@ def _stretch(grid: Array, values: Array, lag: float, tolerance: float = TOLERANC
             finish = float(min(grid[last - 1] + lag * step, grid[-1]))
             return float(lag * step), float(grid[first]), finish
     return None
-
-
-def _moved(grid: Array, values: Array) -> float:
-    """Return for how long the arm moves [s]."""
-    rate = np.abs(np.gradient(values, axis=0))
-    usual = np.quantile(rate, 0.9, axis=0)
-    return float((rate > 0.05 * usual + 1e-12).any(axis=1).mean() * (grid[-1] - grid[0]))
 
 
 def _refined(grid: Array, values: Array, found: tuple[float, float, float]) -> float:

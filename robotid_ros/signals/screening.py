@@ -164,7 +164,11 @@ class SampleScreen:
         complete = finite.all(axis=1)
         usable = np.zeros(len(stamp), dtype=bool)
         usable[index[ordered]] = True
-        self._count_bad(finite[usable & ~complete])
+        finite = finite[usable & ~complete]
+        self.counts['not_a_number'] += len(finite)
+        for k in np.flatnonzero(~finite.all(axis=0)).tolist():
+            name = self.channels[k] if k < len(self.channels) else f'channel {k + 1}'
+            self.bad_channels[name] = self.bad_channels.get(name, 0) + int((~finite[:, k]).sum())
         usable &= complete
         off = np.zeros(len(stamp), dtype=bool)
         off[index] = displaced
@@ -265,12 +269,6 @@ class SampleScreen:
         if sum(len(part) for part in self._steps):
             self._count_gaps()
         return self.counts
-
-    def _count_bad(self, finite: BoolArray) -> None:
-        self.counts['not_a_number'] += len(finite)
-        for k in np.flatnonzero(~finite.all(axis=0)).tolist():
-            name = self.channels[k] if k < len(self.channels) else f'channel {k + 1}'
-            self.bad_channels[name] = self.bad_channels.get(name, 0) + int((~finite[:, k]).sum())
 
 
 def find_spikes(values: Array) -> BoolArray:

@@ -214,34 +214,6 @@ class TrajectoryFollower:
         Parameters and errors are those of :meth:`command`. Safe to call while another thread commands
         and samples.
         """
-        taken = self._ordered(joint_names, points)
-        if start is not None and start + taken.time[-1] < now:
-            raise DataError(
-                f'the trajectory ended in the past, {now - start - taken.time[-1]:.3f} s ago: '
-                'expected a start stamp of zero ("now") or an end that is still to come'
-            )
-        return taken
-
-    def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """Return the reference q, dq, ddq at some instants, shape (N, n) each [rad, rad/s, rad/s^2; or m].
-
-        Times, shape (N,), increase and are not before those of earlier calls [s].
-        """
-        while len(self._paths) > 1 and self._paths[1][0] <= times[0]:
-            del self._paths[0]
-        return self._evaluate(times)
-
-    def _evaluate(self, times: Array) -> tuple[Array, Array, Array]:
-        result = self._paths[0][1].sample(times)
-        for takeover, path in self._paths[1:]:
-            later = times >= takeover
-            if later.any():
-                for values, new in zip(result, path.sample(times[later]), strict=True):
-                    values[later] = new
-        return result
-
-    def _ordered(self, joint_names: Sequence[str], points: Sequence[CommandPoint]) -> TrajectoryPoints:
-        """Return the points in the controller's joint order."""
         wanted = ', '.join(self.joint_names)
         if sorted(joint_names) != sorted(self.joint_names):
             message = (
@@ -295,7 +267,30 @@ class TrajectoryFollower:
                 'expected zero velocity at the last point'
             )
             raise DataError(message, name=self.joint_names[fast], found=float(last[fast]))
+        if start is not None and start + taken.time[-1] < now:
+            raise DataError(
+                f'the trajectory ended in the past, {now - start - taken.time[-1]:.3f} s ago: '
+                'expected a start stamp of zero ("now") or an end that is still to come'
+            )
         return taken
+
+    def sample(self, times: Array) -> tuple[Array, Array, Array]:
+        """Return the reference q, dq, ddq at some instants, shape (N, n) each [rad, rad/s, rad/s^2; or m].
+
+        Times, shape (N,), increase and are not before those of earlier calls [s].
+        """
+        while len(self._paths) > 1 and self._paths[1][0] <= times[0]:
+            del self._paths[0]
+        return self._evaluate(times)
+
+    def _evaluate(self, times: Array) -> tuple[Array, Array, Array]:
+        result = self._paths[0][1].sample(times)
+        for takeover, path in self._paths[1:]:
+            later = times >= takeover
+            if later.any():
+                for values, new in zip(result, path.sample(times[later]), strict=True):
+                    values[later] = new
+        return result
 
 
 class GoalEnd(IntEnum):

@@ -539,7 +539,12 @@ class Coefficients:
         new = Graph()
 
         def coefficient(node: int, _: object) -> int | None:
-            return self._coefficient(new, linear[node]) if node in linear else None
+            form = linear.get(node)
+            if form is None:
+                return None
+            sign = int(form.any() and form[np.flatnonzero(form)[0]] < 0.0)
+            row = -form if sign else form
+            return new.input(self.first + self._number(row + 0.0)).reference ^ sign
 
         return new, graph.rewritten((node for node in order if node in needed), outputs, new, coefficient)
 
@@ -560,12 +565,6 @@ class Coefficients:
             if graph.kind[first >> 1] == Op.CONSTANT and form is not None:
                 return np.asarray(graph.value[first >> 1] * form)
         return None
-
-    def _coefficient(self, new: Graph, form: Array) -> int:
-        leading = form[np.flatnonzero(form)[0]] if form.any() else 1.0
-        sign = 1 if leading < 0.0 else 0
-        row = -form if sign else form
-        return new.input(self.first + self._number(row + 0.0)).reference ^ sign
 
     def _number(self, row: Array) -> int:
         index = self._rows.setdefault(row.tobytes(), len(self._matrix))

@@ -396,9 +396,8 @@ class TorqueTracer:
                 moment = moment + cross(self.arms[group[0]], force)
         return result
 
-    def _angle_between(self, start: int | None, end: int | None) -> tuple[Number, float]:
-        """Return the angle from one frame of a group to another: what depends on q, and the constant."""
-        total: Number = self.zero
+    def _trigonometry(self, start: int | None, end: int | None) -> tuple[Number, Number]:
+        angle: Number = self.zero  # from one frame to the other: what depends on q, and the constant
         constant = 0.0
         for k, sign in ((end, 1.0), (start, -1.0)):
             if k is None:
@@ -407,11 +406,7 @@ class TorqueTracer:
             constant += sign * self.chain.turns[k]
             for j in group[: group.index(k) + 1]:
                 if self.chain.revolute[j] and not (start is not None and end is not None and j <= min(start, end)):
-                    total = total + sign * self.angle[j]
-        return total, constant
-
-    def _trigonometry(self, start: int | None, end: int | None) -> tuple[Number, Number]:
-        angle, constant = self._angle_between(start, end)
+                    angle = angle + sign * self.angle[j]
         if not isinstance(angle, Expression) or angle.is_zero:
             return self.graph.constant(exact(cos(constant))), self.graph.constant(exact(sin(constant)))
         quarters = round(constant / (pi / 2.0))
