@@ -35,7 +35,7 @@ from robotid_ros.signals.averaging import channel_names
 from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
 from robotid_ros.signals.repetition import own_repetition, repetition
 from robotid_ros.signals.sample_times import MOST, SMOOTHER, sample_times, velocity_remark, velocity_share
-from robotid_ros.signals.screening import SampleScreen, TurnUnwrapper, find_spikes
+from robotid_ros.signals.screening import SampleScreen, TurnUnwrapper, find_spikes, find_steps, steps_remark
 
 _LATEST = 4e9  # [s]: 64 bits count nanoseconds for 292 years, a damaged line may state any number
 _AT_ONCE = 65536  # samples processed at a time, to save memory
@@ -72,7 +72,10 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     settings = settings or ProcessingSettings()
     usable, displaced, breaks, recording, values, step, provenance = _screened(recording, settings)
     kept = usable[~displaced[usable]]
-    found, motion, least = _repeated(recording, values, kept, settings)
+    if provenance['screening']['steps']:
+        found, motion, least = None, 'any motion, since its positions step', 0
+    else:
+        found, motion, least = _repeated(recording, values, kept, settings)
     dataset: Dataset | None = None
     if found is not None:
         try:
@@ -205,7 +208,13 @@ def _screened(
         name: int(count) for name, count in zip(names, spikes.sum(axis=0), strict=True) if count
     }
     usable = usable[~spikes.any(axis=1)]
-    breaks = np.unique(np.searchsorted(usable, jumps))
+    breaks = np.searchsorted(usable, jumps)
+    steps = find_steps(recording.time[usable], values[usable, : len(joints)])
+    found['steps'] = int(steps.any(axis=1).sum())
+    if found['steps']:
+        size = np.abs(np.diff(values[usable, : len(joints)], axis=0) * steps).max(axis=0)
+        found['stepped_joints'] = {name: float(each) for name, each in zip(joints, size, strict=True) if each}
+    breaks = np.unique(np.concatenate([breaks, np.flatnonzero(steps.any(axis=1)) + 1]))
     breaks = breaks[(breaks > 0) & (breaks < len(usable))]  # one before or behind all is none
     recording, step = _retimed(recording, usable, values[usable, : len(joints)], breaks, found)
     if recording.velocity is not None:
@@ -334,7 +343,11 @@ def summarize(dataset: Dataset) -> str:
     if screening.get('spikes'):
         where = ', '.join(f'{name} ({count})' for name, count in screening['spiked_channels'].items())
         lines.append(f'note       {screening["spikes"]} samples with a spike were left out: {where}')
-    lines += [f'note       {text}' for text in (late_stamps_remark(screening), velocity_remark(screening)) if text]
+    lines += [
+        f'note       {text}'
+        for remark in (late_stamps_remark, velocity_remark, steps_remark)
+        if (text := remark(screening))
+    ]
     if 'even_clock_leaves' in screening:
         left = screening['even_clock_leaves']
         taken = f'the times are {"those of that clock" if left < SMOOTHER else "the stamps"}'

@@ -32,6 +32,7 @@ from robotid_ros.model.urdf_tree import MOVING, parse_urdf
 from robotid_ros.signals import check_motor_side, prior_factors
 from robotid_ros.signals.late_stamps import late_stamps_remark
 from robotid_ros.signals.sample_times import velocity_remark
+from robotid_ros.signals.screening import steps_remark
 
 _UNSTATED = (
     'the description has no masses that the efforts could be compared with: they are taken as joint torques in N m; if '
@@ -174,7 +175,7 @@ def remarks(datasets: Sequence[Dataset], model: RobotModel) -> tuple[str, ...]:
         screening = dataset.provenance.get('screening', {})
         remark = dataset.provenance.get('remark') or late_stamps_remark(screening)
         unused = dataset.provenance.get('filtering', {}).get('warnings', ())
-        said = [text for text in (remark, velocity_remark(screening), *unused) if text]
+        said = [text for text in (remark, velocity_remark(screening), steps_remark(screening), *unused) if text]
         name = dataset.provenance.get('recording', {}).get('file') or ', '.join(dataset.sources)  # these name each run
         found |= dict.fromkeys(f'{name}: {text}' for text in said)
     return tuple(found)

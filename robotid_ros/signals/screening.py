@@ -10,7 +10,7 @@
 """Faults in a stream of stamped samples: found, counted, left out of averages."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -307,3 +307,42 @@ def _comes_back(x: Array, size: Array) -> BoolArray:
         result[: len(away)] |= away < _BACK * size[: len(away)]
         result[lag - 1 :] |= away < _BACK * size[lag - 1 :]
     return result
+
+
+def find_steps(time: Array, position: Array) -> BoolArray:
+    """Return which changes of positions, shape (N - 1, n), are steps, which no motion makes.
+
+    Between two samples a joint is more than four times as fast as ever else, by the usual largest speed as for spikes,
+    and as within five samples before and after, and it does not come back: samples are missing there that the times do
+    not tell, recordings were joined, or the encoder slipped.
+
+    Parameters
+    ----------
+    time : ndarray, shape (N,)
+        In order [s].
+    position : ndarray, shape (N, n)
+        Without spikes [rad or m].
+    """
+    apart = np.diff(time)
+    speed = np.abs(np.diff(position, axis=0)) / np.maximum(apart, np.median(apart) if len(apart) else 0.0)[:, None]
+    steps = np.zeros(speed.shape, dtype=bool)
+    for column, fast in zip(steps.T, speed.T, strict=True):
+        moved = fast > 0.0
+        if moved.sum() < _FEWEST:
+            continue
+        usual = max(np.percentile(fast[moved], _USUAL), _NORMAL * np.percentile(fast[moved], _MOSTLY))
+        for k in np.flatnonzero(fast > _CLEAR * usual):
+            near = np.concatenate([fast[max(k - _WIDEST, 0) : k], fast[k + 1 : k + 1 + _WIDEST]])
+            column[k] = fast[k] > _CLEAR * near.max(initial=0.0)
+    return steps
+
+
+def steps_remark(found: Mapping[str, Any]) -> str:
+    """Return a sentence on steps of positions, from what was found in a recording, or nothing."""
+    if not found.get('steps'):
+        return ''
+    where = ', '.join(f'{name} ({size:.3g})' for name, size in found['stepped_joints'].items())
+    return (
+        f'positions step {found["steps"]} times, as no motion does; the largest steps: {where}: samples are missing '
+        'there that the times do not tell, recordings were joined, or an encoder slipped; the motion is cut there'
+    )

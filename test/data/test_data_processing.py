@@ -154,6 +154,27 @@ def test_a_spike_is_left_out_and_named():
     assert np.abs(dataset.q - clean.q[same]).max() < 1e-3
 
 
+def test_where_positions_step_the_motion_is_cut_and_not_averaged():
+    """A fifth of a period is missing, and the times count on: its period is no longer that of the rest."""
+    recording, _ = periodic(noise=(1e-5, 1e-3))
+    kept = np.delete(np.arange(len(recording.time)), np.s_[2000:2100])
+    glued = replace(
+        recording,
+        time=recording.time[: len(kept)],
+        position=recording.position[kept],
+        velocity=None,
+        effort=recording.effort[kept],
+        arrival=None,
+    )
+    dataset, clean = (process_recording(each, ProcessingSettings(cutoff=20.0)) for each in (glued, recording))
+    assert dataset.provenance['screening']['steps'] == 1
+    assert 'positions step 1 times' in summarize(dataset)
+    assert 'since its positions step' in summarize(dataset)
+    assert 'step' not in summarize(clean)
+    assert len(dataset.sources) == 2
+    assert np.abs(dataset.dq).max() < 1.1 * np.abs(clean.dq).max()
+
+
 def spoilt(recording, rng):
     """Return a recording with faults in it, and how many of which."""
     time, position, effort = recording.time.copy(), recording.position.copy(), recording.effort.copy()

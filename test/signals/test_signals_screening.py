@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robotid_ros.signals import SampleScreen
-from robotid_ros.signals.screening import find_spikes
+from robotid_ros.signals.screening import find_spikes, find_steps, steps_remark
 
 MS = 1_000_000
 START = 1_700_000_000_000_000_000
@@ -206,3 +206,30 @@ def test_failed_reads_are_found_however_many_there_are(share):
     expected[failed] = True
     for column in find_spikes(values).T:
         assert np.array_equal(column, expected)
+
+
+@pytest.mark.parametrize('rate', [10.0, 250.0])
+@pytest.mark.parametrize('seed', range(3))
+def test_a_position_steps_where_samples_are_missing_and_times_do_not_tell(rate, seed):
+    rng = np.random.default_rng(seed)
+    time = np.arange(round(40.0 * rate)) / rate
+    waves = np.stack([np.sin(0.5 * time + 1.0), 0.3 * np.cos(0.8 * time), 2.0 * np.sin(0.3 * time)], axis=1)
+    position = np.round(waves * np.array([1.0, 1.0, 1.0]) / 1e-3) * 1e-3 + 1e-6 * rng.standard_normal(waves.shape)
+    assert not find_steps(time, position).any()
+    told = np.delete(np.arange(len(time)), np.s_[len(time) // 4 : len(time) // 4 + round(2.5 * rate)])
+    assert not find_steps(time[told], position[told]).any()  # a gap that the times tell is none
+    steps = find_steps(time[: len(told)], position[told])
+    assert np.flatnonzero(steps.any(axis=1)).tolist() == [len(time) // 4 - 1]
+
+
+def test_an_arm_that_starts_or_moves_seldom_does_not_step():
+    time = np.arange(4000) / 100.0
+    moves = (time > 20.0) & (time < 20.12)  # a dozen samples, of thousands that hold noise alone
+    seldom = np.cumsum(np.where(moves, 0.02, 0.0)) + 1e-5 * np.random.default_rng(0).standard_normal(4000)
+    assert not find_steps(time, np.stack([seldom, np.zeros(4000)], axis=1)).any()
+
+
+def test_steps_are_told_with_the_largest_of_each_joint():
+    assert steps_remark({}) == steps_remark({'steps': 0}) == ''
+    assert 'step 2 times' in (said := steps_remark({'steps': 2, 'stepped_joints': {'elbow': 0.5, 'wrist': 1.25}}))
+    assert 'elbow (0.5), wrist (1.25)' in said
