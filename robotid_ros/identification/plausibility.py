@@ -51,7 +51,9 @@ _OFF, _WRONG, _FAR = 3.0, 5.0, 10.0
 """Factors: what is off by more than errors are; what contradicts a description in the median of the joints, or a speed
 limit; an order of magnitude, by which constants differ from motor to motor, and errors of masses, or efforts and their
 limits, do not. The masses of a single link may be anything, but not two orders of magnitude off."""
-_SLIGHT = 0.02  # of the mean power by which friction drives a joint, or of the samples at an extreme: noise makes less
+_SLIGHT = (
+    0.02  # of the mean power by which friction drives a joint, of samples at an extreme, of gravity: as good as none
+)
 _LEVEL, _BESIDE = 0.001, 0.25  # of a torque's range: what counts as one value, and as near its end
 _STRIBECK = 0.05  # of the largest speed, the width of what friction is larger by near standstill
 _NO_ERROR = 0.3, 0.03, 1e-3  # of a joint's effort: what counts as no error, step by step
@@ -168,7 +170,7 @@ def remarks(datasets: Sequence[Dataset], model: RobotModel) -> tuple[str, ...]:
     IdentificationError
         If a joint that the model holds at zero moves.
     """
-    found: dict[str, None] = {}
+    found: dict[str, None] = dict.fromkeys(_one_way(datasets, model))
     for dataset in datasets:
         found |= dict.fromkeys(require_held(dataset.joint_names, dataset.q, model))
         found |= dict.fromkeys(_beyond_limits(dataset, model))
@@ -179,6 +181,23 @@ def remarks(datasets: Sequence[Dataset], model: RobotModel) -> tuple[str, ...]:
         name = dataset.provenance.get('recording', {}).get('file') or ', '.join(dataset.sources)  # these name each run
         found |= dict.fromkeys(f'{name}: {text}' for text in said)
     return tuple(found)
+
+
+def _one_way(datasets: Sequence[Dataset], model: RobotModel) -> list[str]:
+    """Return a note on joints that move and never turn round, if there are some."""
+    q, dq = (_thinned(datasets, model, name) for name in ('q', 'dq'))
+    if not len(dq):
+        return []
+    back = np.minimum(-dq.min(axis=0), dq.max(axis=0))
+    names = [model.joint_names[j] for j in np.flatnonzero(moved(q) & (back <= AT_REST * np.abs(dq).max(axis=0)))]
+    if not names:
+        return []
+    return [
+        (
+            f'{", ".join(names)}: moved in one direction only; its Coulomb friction cannot be told from an offset, and '
+            'the model may be wrong in the other direction: record a motion that turns round'
+        )
+    ]
 
 
 class Size(NamedTuple):
@@ -276,6 +295,8 @@ def _of_description(
     """
     q = _thinned(datasets, model, 'q')
     gravity = inverse_dynamics(model, q, np.zeros_like(q), np.zeros_like(q))
+    size = gravity.std(axis=0)
+    gravity[:, size < _SLIGHT * size.max()] = 0.0  # of an axis that is vertical but for digits
     whole, alone = (prior_factors(torque, each, dq, ddq) for each in (prior, gravity))
     return np.where(np.isfinite(whole), whole, alone)
 

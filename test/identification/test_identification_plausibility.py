@@ -26,7 +26,7 @@ from robotid_ros.identification import IdentificationConfig, identify, plausibil
 from robotid_ros.identification.information import Rows
 from robotid_ros.identification.least_squares import least_squares
 from robotid_ros.identification.model_choice import samples_of_datasets, strongest_ripple, with_ripple_shown
-from robotid_ros.identification.plausibility import held_joints, mutual_factors, torque_size
+from robotid_ros.identification.plausibility import held_joints, mutual_factors, remarks, torque_size
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.terms import Terms
 from robotid_ros.identification.verdict import (
@@ -424,6 +424,28 @@ def test_factors_that_the_masses_of_the_description_contradict_are_noted_only() 
         said = plausibility._mixed_units([data], bare, described)
         assert 'torques in one unit' in said[1]
         assert said[0] != doubted
+
+
+def test_a_joint_that_never_turns_round_is_told() -> None:
+    model = RobotModel.from_urdf(UR10E)
+    time, *motion = fourier_motion(6, np.random.default_rng(0), size=0.8, seconds=12.0)
+    fast = 1.1 * np.abs(motion[1][:, 2]).max() * np.eye(6)[2]
+    one_way = (time, motion[0] + fast * time[:, None], motion[1] + fast, motion[2])
+    for each, told in (((time, *motion), False), (one_way, True)):
+        data = dataset(model, each, pinocchio_torque(model, *each[1:]))
+        notes = [note for note in remarks([data], model) if 'one direction only' in note]
+        assert len(notes) == told
+        assert all(note.startswith('elbow_joint: ') for note in notes)
+
+
+def test_gravity_alone_tells_currents_where_accelerations_are_noise() -> None:
+    model, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(0)
+    time, q, dq, ddq = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    torque = pinocchio_torque(model, q, dq, ddq)
+    noisy = (time, q, dq, ddq + 300.0 * rng.standard_normal(ddq.shape))
+    for factor, told in ((1.0, False), (0.1, True)):
+        size = torque_size([dataset(model, noisy, factor * torque)], model)
+        assert ('they may be currents' in size.doubt) == told
 
 
 def test_torques_beyond_all_effort_limits_are_refused_and_beyond_some_told() -> None:
