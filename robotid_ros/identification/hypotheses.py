@@ -8,14 +8,15 @@
 # specific language governing permissions and limitations under the License.
 """Every hypothesis about how an arm and its recording differ from the description, as a set-up.
 
-Gravity in another direction; joints of which axis, torque or position is reversed, or the zero is another; motors that
-are coupled, in their friction, their efforts or their positions. Each function returns set-ups that are one such
-difference away from one that holds, with the finding that says so. Which of them is true, the search asks
-(:mod:`robotid_ros.identification.setup_search`).
+Gravity in another direction; joints of which axis, torque or position is reversed, or the zero is another; joints
+whose columns are exchanged; motors that are coupled, in their friction, their efforts or their positions. Each function
+returns set-ups that are one such difference away from one that holds, with the finding that says so. Which of them is
+true, the search asks (:mod:`robotid_ros.identification.setup_search`).
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -123,6 +124,27 @@ def zeros(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
             remedy = f'add {np.radians(degrees):.6g} rad to its positions, or turn its joint frame in the description'
             finding = Finding(kind='zero', joints=(joint,), text=text, remedy=remedy)
             yield replace(setup, zero=zero, findings=(*setup.findings, finding))
+
+
+def exchanges(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
+    """Yield the set-ups in which the columns of two joints, or of their torques, are exchanged."""
+    for pair in combinations(range(model.n), 2):
+        if model.joint_types[pair[0]] != model.joint_types[pair[1]]:
+            continue
+        order = np.arange(model.n)
+        order[list(pair)] = pair[::-1]
+        names = tuple(model.joint_names[j] for j in pair)
+        for what in ('torques', 'positions and torques'):
+            finding = Finding(
+                kind='order',
+                joints=names,
+                text=f'the {what} of {" and ".join(names)} are exchanged',
+                remedy='name them in the order in which the driver tells them',
+            )
+            found = replace(setup, torque=setup.torque[:, order], findings=(*setup.findings, finding))
+            if what != 'torques':
+                found = replace(found, position=setup.position[:, order])
+            yield found
 
 
 def couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:

@@ -26,7 +26,7 @@ class Finding:
     Attributes
     ----------
     kind : str
-        'gravity', 'axis', 'position', 'torque', 'zero', 'drives', 'coordinates', 'change' or 'magnitude'.
+        'gravity', 'axis', 'position', 'torque', 'zero', 'order', 'drives', 'coordinates', 'change' or 'magnitude'.
     joints : tuple of str
     text : str
         What was found.

@@ -39,6 +39,7 @@ from robotid_ros.identification.hypotheses import (
     coupled,
     coupling_of,
     couplings,
+    exchanges,
     joints_left,
     mounted,
     reversals,
@@ -360,6 +361,7 @@ def _neighbours(setup: SetUp, test: _Test) -> Iterator[SetUp]:
     yield from reversals(setup, test.described)
     yield from zeros(setup, test.described)
     yield from couplings(setup, test.described)
+    yield from exchanges(setup, test.described)
 
 
 def _mounts(setup: SetUp, test: _Test) -> Iterator[SetUp]:

@@ -260,6 +260,18 @@ def test_several_joints_that_are_reversed_alike_are_found_together(kind: str, jo
     np.testing.assert_array_equal(setup.position, turn if kind == 'axis' else np.eye(6))
 
 
+@pytest.mark.parametrize(('pair', 'whole'), [((0, 2), True), ((1, 3), True), ((3, 4), False), ((0, 5), False)])
+def test_exchanged_columns_are_found(pair: tuple[int, int], whole: bool) -> None:
+    """A driver that tells its joints in alphabetical order, and a file that names them from the base on."""
+    order = np.eye(6)
+    order[list(pair)] = order[list(pair[::-1])]
+    setup, _ = find_setup([changed(recorded(sum(pair)), order if whole else np.eye(6), order)], ARM)
+    assert kinds(setup) == [('order', tuple(ARM.joint_names[j] for j in pair))]
+    np.testing.assert_array_equal(setup.position, order if whole else np.eye(6))
+    np.testing.assert_array_equal(setup.torque, order)
+    assert 'are exchanged' in setup.obstacle
+
+
 @pytest.mark.parametrize(('joint', 'ratio'), [(2, 1.0), (4, -1.0), (2, 0.5), (4, -0.8), (2, 1.6)])
 def test_positions_of_coupled_motors_are_found(joint: int, ratio: float) -> None:
     arm = ARM if joint > 2 else SHORT
