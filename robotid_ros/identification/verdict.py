@@ -349,7 +349,7 @@ def judge_joints(
             reason = f'the model leaves {relative:.0f} % of its torque unexplained in {where}'
             advice = 'check its torque signal; excite it more, or over more of its range'
         elif relative > WRONG:
-            usable, reason = True, f'its torque is mostly noise, of {noise[j]:.3g} N m beside an error of {error:.3g} N m'
+            usable, reason = True, f'its torque is mostly noise, {noise[j]:.3g} N m beside an error of {error:.3g} N m'
             advice = 'average over more periods of a motion that repeats'
         else:
             usable, reason, advice = True, '', ''
