@@ -245,8 +245,10 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
             found for kind in ('axis', 'torque') if (found := _several_reversed(setup, search.screen, kind)) is not None
         ]
         challenger = search.challenger(sorted([*single, *several], key=lambda pair: pair[0]), setup, held)
-        if challenger is None:  # so many would take the places of all others before the judge
-            challenger = search.challenger(search.ranked(exchanges(setup, described)), setup, held)
+        # Apart from the others: so many would take the places of all before the judge.
+        exchanged = search.challenger(search.ranked(exchanges(setup, described)), setup, held)
+        if exchanged is not None and (challenger is None or challenger[1].contradicted_by(exchanged[1], 1, WORTH)):
+            challenger = exchanged
         if challenger is not None and challenger[0].findings[-1].kind == 'gravity':
             # A direction bends to whatever else is wrong: a reversed joint and a mount may explain far more together.
             elsewhere = (each for turned in reversals(setup, described) for each in _mounts(turned, search.screen))
