@@ -294,9 +294,10 @@ class _Search:
     def ranked(self, candidates: Iterable[SetUp]) -> list[tuple[float, SetUp]]:
         """Return candidates with their costs, the least first.
 
-        A joint whose torque is zero throughout has no motor: what gives it a share of another's torque is none.
+        A joint whose torque is one number throughout has no motor: what gives it a share of another's torque is none.
         """
-        told = self.test.samples.target.any(axis=0)
+        torque = self.test.samples.target
+        told = np.ptp(torque, axis=0) > np.sqrt(ROUNDING) * np.abs(torque).max(axis=0)
         possible = (each for each in candidates if not each.torque[np.ix_(~told, told)].any())
         return sorted(((self.screen.cost(each), each) for each in possible), key=lambda pair: pair[0])
 
