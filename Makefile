@@ -64,7 +64,7 @@ CORE_FIRST := $(patsubst %,test/%.py,identification/test_identification_setup ex
 	identification/test_identification_er16 execution/test_execution_run calibration/test_calibration_estimate \
 	fleet/test_fleet commands/test_cli)
 test: $(VENV)/.test
-	@echo 'two groups of tests, some nineteen minutes on two cores; each is printed when it has ended'
+	@echo 'two groups of tests, some eighteen minutes on two cores; each is printed when it has ended'
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target test-nodes test-core
 
 test-nodes: $(VENV)/.test
