@@ -295,7 +295,7 @@ def plan_path_stop(
     stop : Eased
         The best there is: where none keeps all limits, the one that breaks them least.
     """
-    # Where there are no acceleration limits, what is usual nearby
+    # Where there are no acceleration limits, what is usual nearby.
     times = np.clip(np.linspace(min(at), max(at) + 1.0, 101), 0.0, reference.duration)
     usual = np.abs(reference.evaluate(times)[2]).max(axis=0)
     limits = check.limits.acceleration

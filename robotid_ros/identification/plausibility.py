@@ -51,13 +51,11 @@ _OFF, _WRONG, _FAR = 3.0, 5.0, 10.0
 """Factors: what is off by more than errors are; what contradicts a description in the median of the joints, or a speed
 limit; an order of magnitude, by which constants differ from motor to motor, and errors of masses, or efforts and their
 limits, do not. The masses of a single link may be anything, but not two orders of magnitude off."""
-_SLIGHT = (
-    0.02  # of the mean power by which friction drives a joint, of samples at an extreme, of gravity: as good as none
-)
+_SLIGHT = 0.02  # of the power that drives a joint, of samples at an extreme, of the largest gravity: as good as none
 _LEVEL, _BESIDE = 0.001, 0.25  # of a torque's range: what counts as one value, and as near its end
 _STRIBECK = 0.05  # of the largest speed, the width of what friction is larger by near standstill
 _NO_ERROR = 0.3, 0.03, 1e-3  # of a joint's effort: what counts as no error, step by step
-_SEVERAL = 2.0  # findings' worth, where nothing else speaks: by chance, a changed recording of 44 arms gained 1.3
+_SEVERAL = 2.0  # findings' worth, where nothing else speaks: by chance, a changed recording of 45 arms gained 1.5
 _HELD = 0.005  # weight of a factor's logarithm, so that a joint which hardly acts on another keeps its own
 _FACTOR = 1e4  # largest of a joint
 
