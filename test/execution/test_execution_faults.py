@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from excitation_helpers import limits, planar_arm
 from execution_loop import BLEND_PLAN, BOOT, CHECK, EPOCH, MODEL, PLAN, STEP, Loop, State, assert_within_limits
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from benchmark.faults import arm, random_faults
@@ -249,8 +249,13 @@ def test_what_does_not_do_as_the_last_message_says_is_stopped_from_where_it_may_
 
 @settings(deadline=None, max_examples=6)
 @given(seed=st.integers(0, 10**6), mode=modes)
+@example(seed=10, mode='blend')
+@example(seed=29, mode='blend')
 def test_an_arm_that_stood_unseen_is_stopped_within_its_limits(seed, mode):
-    """Its controller was not active for a moment, and holds the arm there; joint states show that no more."""
+    """Its controller was not active for a moment, and holds the arm there; joint states show that no more.
+
+    It is led no further then: the next piece would make it leap to where it begins, at four times its limits.
+    """
     rng = np.random.default_rng(seed)
     since, lasts = MOMENT + float(rng.uniform(0.0, 4.0)), float(rng.uniform(0.02, 0.3))
 
@@ -262,7 +267,7 @@ def test_an_arm_that_stood_unseen_is_stopped_within_its_limits(seed, mode):
     assert run.reason.startswith('no joint state for 0.5')
     stands = min(now for now in run.arrivals if now > run.stopped_at)
     _, acceleration = run.peaks(stands + 4 * STEP)
-    assert (acceleration <= 1.1 * run.model.limits.acceleration).all(), acceleration
+    assert (acceleration <= run.model.limits.acceleration).all(), acceleration
     assert run.last_motion() - run.stopped_at < 1.1
 
 
