@@ -1,5 +1,7 @@
 # Two commands matter: `make demo` and `make test`. Both build .venv first where it is needed.
 PYTHON ?= python3
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
@@ -65,15 +67,18 @@ CORE_FIRST := $(patsubst %,test/%.py,identification/test_identification_setup ex
 	fleet/test_fleet commands/test_cli)
 test: $(VENV)/.test
 	@echo 'two groups of tests, some eighteen minutes on two cores; each is printed when it has ended'
-	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target test-nodes test-core
+	@rm -f $(VENV)/test-*.log
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target test-nodes test-core || \
+	{ echo 'what failed, of all that stands above:'; grep -Eh '^(FAILED|ERROR) ' $(VENV)/test-*.log; exit 1; }
 
 test-nodes: $(VENV)/.test
-	failed=0; $(PYTEST) -m ros test/excitation || failed=1; \
-	$(PYTEST) $(SPREAD) $(NODE_PROCESSES) -m ros $(NODES_FIRST) $(filter-out $(NODES_FIRST),$(NODE_FILES)) && exit $$failed
+	@failed=0; $(PYTEST) -m ros test/excitation 2>&1 | tee $(VENV)/test-excitation.log || failed=1; \
+	$(PYTEST) $(SPREAD) $(NODE_PROCESSES) -m ros $(NODES_FIRST) $(filter-out $(NODES_FIRST),$(NODE_FILES)) 2>&1 | \
+	tee $(VENV)/test-nodes.log && exit $$failed
 
 test-core: $(VENV)/.test
-	nice -n 10 $(PYTEST) $(SPREAD) $(CORE_PROCESSES) -m 'not ros' $(CORE_FIRST) \
-	$(filter-out $(CORE_FIRST),$(wildcard test/*/test_*.py))
+	@nice -n 10 $(PYTEST) $(SPREAD) $(CORE_PROCESSES) -m 'not ros' $(CORE_FIRST) \
+	$(filter-out $(CORE_FIRST),$(wildcard test/*/test_*.py)) 2>&1 | tee $(VENV)/test-core.log
 
 # Some of them: make mutants MUTANTS='--only execution/'
 MUTANTS ?=
