@@ -25,7 +25,7 @@ from robotid_ros.friction.terms import DISTANCES
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.signals.filtering import zero_phase_low_pass
 
-ENOUGH = 6000  # samples that tell as much as all: by which models are compared; of what costs more for each, a part
+ENOUGH = 4500  # samples that tell as much as all: by which models are compared; of what costs more for each, a part
 CHUNK = 2048  # samples computed together, which stay in the processor's cache
 EXCERPTS = 8  # stretches that a long recording is cut down to, spread over its whole duration
 _FILTERED = 0.45  # share of the sampling rate; a low-pass with a higher cutoff has no visible effect
