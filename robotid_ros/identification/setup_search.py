@@ -230,7 +230,7 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
     samples = evenly_weighted(datasets, replace(described, drives=np.eye(described.n)), None)
     moving = np.maximum(np.abs(samples.dq).max(axis=0), 1e-9)
     samples = replace(samples, weight=np.where(np.abs(samples.dq) > AT_REST * moving, 1.0, 0.05))
-    judged = samples.coarse(10.0).thinned(ENOUGH // 4)
+    judged = samples.coarse(10.0).thinned(ENOUGH // 3)
     setup = SetUp.as_described(described)
     if not judged.target.any():
         return setup, Decision(subject='set-up', chosen='as described: there is no torque to compare with')
