@@ -191,8 +191,15 @@ def test_a_frame_of_a_tracker_is_paired_with_the_joints(tmp_path: Path) -> None:
                 np.testing.assert_allclose(row.q[-1], q, atol=1e-12)
                 assert np.abs(row.orientation[-1] @ turn) == pytest.approx(1.0, abs=1e-9)
             publish(np.array([0.6, 0.8]), np.array(place), 'target', 10)
-            user.until(lambda: "joint 'b' by 0.1" in user.call('/pose_recorder/measure').message, 'a refusal')
-            assert len(read_points(points).q) == len(places)
+            rows: list[int] = []
+
+            def refused() -> bool:
+                """Ask once; until the new joint states have come, the old place is measured once more."""
+                rows.append(len(read_points(points).q))
+                return "joint 'b' by 0.1" in user.call('/pose_recorder/measure').message
+
+            user.until(refused, 'a refusal')
+            assert len(read_points(points).q) == rows[-1]
             assert 'Traceback' not in node.output
         with _recorder(environment, tf_parent='tracker', tf_child='targt', points_file=points, timeout=0.1) as node:
             user.until(lambda: all(each.get_subscription_count() for each in (states, tracker, arm)), 'subscriptions')
