@@ -9,7 +9,11 @@
 
 #pragma once
 
+#if __has_include(<urdf/model.hpp>)
+#include <urdf/model.hpp>
+#else  // before Kilted
 #include <urdf/model.h>
+#endif
 
 #include <array>
 #include <cmath>
