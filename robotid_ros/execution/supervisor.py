@@ -55,9 +55,9 @@ _ASTRAY = 0.05
 may be [s]."""
 _SETS_OUT = 0.3
 """The same before it is known how late the arm usually is: one that lags sets out later than its path [s]."""
-_OVERDUE_READINGS, _LEAST_OVERDUE = 2.0, 0.05
-"""Usual intervals of joint states, and time at least [s], without one of which the arm is led no further: it may stand
-since, and would leap to where the next piece begins."""
+_UNSEEN, _MOST_UNSEEN, _OVERDUE = 0.3, 0.5, 2.0
+"""Parts of the time that joint states may miss, after which an arm is led no further: the first where these are overdue
+by so many of their usual intervals. It may stand since, and would leap to where the next piece begins."""
 _MOST_STOPS = 6
 """An arm that has not obeyed as many is not led by this node; windows end at rest by themselves long before."""
 _TOO_LATE = 'the next piece of the trajectory is too late: this computer is too busy'
@@ -296,10 +296,10 @@ class Supervisor:
         windows = self.plan.windows
         if self.state is not State.RUNNING or self.wanted is None or time < windows.due(self.wanted):
             return []
-        overdue = max(_OVERDUE_READINGS / max(self.joint_sight.rate, 1.0), _LEAST_OVERDUE)
-        unseen = self.following.belief.silence(now, min(overdue, 0.5 * self.config.joint_state_timeout))
+        missing, overdue = self.config.joint_state_timeout, _OVERDUE / max(self.joint_sight.rate, 1.0)
+        unseen = self.following.belief.silence(now, min(max(overdue, _UNSEEN * missing), _MOST_UNSEEN * missing))
         if self._led_to_rest(time + self._latency):
-            self.report(unseen or _TOO_LATE)
+            self.report(f'{unseen}: it was led no further' if unseen else _TOO_LATE)
             return []
         if self._supplied is None or unseen:
             return []

@@ -92,12 +92,13 @@ def subscribe_to_published(
             node.create_subscription(kind, topic, callback, profile, raw=raw)
 
 
+NAMELESS = 'a node without a name yet'
+
+
 def node_names(endpoints: Sequence[TopicEndpointInfo]) -> list[str]:
     """Return the full name of the node of each publisher or subscription; it is discovered a little after them."""
     return [
-        'a node without a name yet'
-        if 'UNKNOWN' in each.node_name
-        else f'{each.node_namespace.rstrip("/")}/{each.node_name}'
+        NAMELESS if 'UNKNOWN' in each.node_name else f'{each.node_namespace.rstrip("/")}/{each.node_name}'
         for each in endpoints
     ]
 

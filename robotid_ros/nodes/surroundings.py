@@ -24,7 +24,7 @@ from std_msgs.msg import Bool, Float64, String
 
 from robotid_ros.errors import ExcitationError
 from robotid_ros.execution.sight import ENOUGH_TOLD, Sight
-from robotid_ros.nodes.messages import ALIVE, LATCHED, node_names, publish
+from robotid_ros.nodes.messages import ALIVE, LATCHED, NAMELESS, node_names, publish
 
 try:
     from rclpy.event_handler import SubscriptionEventCallbacks
@@ -74,13 +74,21 @@ class Commanders:
         clients = _others(node, node.get_subscriptions_info_by_topic(self._feedback), own=self._acts)
         return publishers | clients
 
-    def controllers(self) -> list[str]:
-        """Return the nodes that take this node's trajectories."""
-        if self._acts:
-            found = self._node.get_publishers_info_by_topic(self._feedback)
-        else:
-            found = self._node.get_subscriptions_info_by_topic(self._topic)
-        return sorted(set(node_names(found)))
+    def controllers(self, patience: float = 0.0) -> list[str]:
+        """Return the nodes that take this node's trajectories, as far as their names are known by then.
+
+        With a ``patience`` [s] it waits for them, and must be called off the executor's thread.
+        """
+        deadline = time.monotonic() + patience
+        while True:
+            if self._acts:
+                found = self._node.get_publishers_info_by_topic(self._feedback)
+            else:
+                found = self._node.get_subscriptions_info_by_topic(self._topic)
+            names = set(node_names(found))
+            if NAMELESS not in names or time.monotonic() >= deadline:
+                return sorted(names - {NAMELESS})
+            time.sleep(_PERIOD)
 
     def accept(self) -> list[str]:
         """Take those that are there now for no reason to stop, and return their names."""
