@@ -55,7 +55,7 @@ _ASTRAY = 0.05
 may be [s]."""
 _SETS_OUT = 0.3
 """The same before it is known how late the arm usually is: one that lags sets out later than its path [s]."""
-_UNSEEN, _MOST_UNSEEN, _OVERDUE = 0.3, 0.5, 2.0
+_UNSEEN, _MOST_UNSEEN, _INTERVALS = 0.3, 0.5, 2.0
 """Parts of the time that joint states may miss, after which an arm is led no further: the first where these are overdue
 by so many of their usual intervals. It may stand since, and would leap to where the next piece begins."""
 _MOST_STOPS = 6
@@ -296,7 +296,7 @@ class Supervisor:
         windows = self.plan.windows
         if self.state is not State.RUNNING or self.wanted is None or time < windows.due(self.wanted):
             return []
-        missing, overdue = self.config.joint_state_timeout, _OVERDUE / max(self.joint_sight.rate, 1.0)
+        missing, overdue = self.config.joint_state_timeout, _INTERVALS / max(self.joint_sight.rate, 1.0)
         unseen = self.following.belief.silence(now, min(max(overdue, _UNSEEN * missing), _MOST_UNSEEN * missing))
         if self._led_to_rest(time + self._latency):
             self.report(f'{unseen}: it was led no further' if unseen else _TOO_LATE)
