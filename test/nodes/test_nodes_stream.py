@@ -30,6 +30,7 @@ from robotid_ros.execution.supervisor import Supervisor  # noqa: E402
 from robotid_ros.execution.watchdog import WatchdogConfig  # noqa: E402
 from robotid_ros.nodes.arm_driver import ArmDriver, ArmDriverConfig  # noqa: E402
 from robotid_ros.nodes.controller_link import ControllerLink  # noqa: E402
+from robotid_ros.nodes.messages import NAMELESS  # noqa: E402
 from robotid_ros.nodes.parameters import declare_parameters  # noqa: E402
 from robotid_ros.nodes.start_checks import StartChecks, StartConfig  # noqa: E402
 from robotid_ros.nodes.status import Status  # noqa: E402
@@ -109,6 +110,15 @@ def test_messages_that_are_lost_here_are_no_slow_driver(node, kept, said):
     reasons = checks._recording_reasons(MODEL, StartConfig(least_joint_state_rate=50.0), messages)
     assert ('busy_computer' in reasons) is (said is not None)
     assert 'slow_joint_states' not in reasons
+
+
+def test_a_controller_is_known_by_its_name_before_it_is_asked(node, monkeypatch):
+    """It is discovered before its name: asked by what stands in for that, a start ended in a fault of our own."""
+    answers = iter([[NAMELESS], [NAMELESS, '/other'], ['/other', '/controller'], [NAMELESS, '/other']])
+    monkeypatch.setattr('robotid_ros.nodes.surroundings.node_names', lambda _: next(answers))
+    commanders = Commanders(node, 'joint_trajectory', 'follow_joint_trajectory', acts=False)
+    assert commanders.controllers(300.0) == ['/controller', '/other']
+    assert commanders.controllers() == ['/other']
 
 
 def start_checks(node):
