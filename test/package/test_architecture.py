@@ -76,6 +76,20 @@ def _imports(path: Path) -> list[tuple[str, int]]:
 FILES = sorted(path for path in PACKAGE.rglob('*.py') if path != PACKAGE / '__init__.py')
 
 
+def test_no_file_gives_a_name_twice() -> None:
+    """A constant of how a stop is watched was once overwritten by one of the same name, further down."""
+    for path in FILES:
+        given = [
+            name.id
+            for statement in ast.parse(path.read_text(encoding='utf-8')).body
+            if isinstance(statement, ast.Assign | ast.AnnAssign)
+            for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+            for name in ast.walk(target)
+            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+        ]
+        assert len(given) == len(set(given)), f'{path}: {sorted(given)}'
+
+
 @pytest.mark.parametrize('path', FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_go_down(path: Path) -> None:
     area = _area(path)
