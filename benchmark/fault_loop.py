@@ -59,6 +59,7 @@ class Loop:
     latency: float = 0.02  # of every message to the controller
     allowed_latency: float = 0.1
     blend: bool = False
+    cycle: float = 0.0  # that a window costs a controller that blends [s]
     from_command: bool = False
     feedback: bool = False  # the controller tells its state
     noise: float = 2e-5
@@ -79,7 +80,7 @@ class Loop:
         start = self.plan.reference.evaluate([0.0])[0][0]
         self.model = self.plan.windows.check.model
         self.controller = SimulatedController(
-            self.model.joint_names, start, blend=self.blend, from_command=self.from_command
+            self.model.joint_names, start, blend=self.blend, cycle=self.cycle, from_command=self.from_command
         )
         self.position, self.velocity, self.effort = start.copy(), np.zeros(len(start)), None
         self.pressed, self.efforts = [], []

@@ -123,7 +123,7 @@ def random_faults(
         fault = draw(rng, plan, pair=pairs)
         if only not in fault.name:
             continue
-        outcome = run_fault(fault, plan, blend=mode == 2, from_command=mode == 1, latency=latency)
+        outcome = run_fault(fault, plan, blend=mode == 2, cycle=STEP, from_command=mode == 1, latency=latency)
         outcomes.append(outcome)
         if outcome.wrong:
             drawn = '; '.join(

@@ -70,7 +70,9 @@ class Loop(AnyLoop):
         super().__post_init__()
 
     def begin(self):
-        healthy = {name: getattr(self, name) for name in ('blend', 'from_command', 'feedback', 'noise', 'simulated')}
+        healthy = {
+            name: getattr(self, name) for name in ('blend', 'cycle', 'from_command', 'feedback', 'noise', 'simulated')
+        }
         usual = all(getattr(self, field.name) == field.default for field in fields(self) if field.name in HOOKS)
         same = self.parts is None and not self.lose_first and self.plan is (BLEND_PLAN if self.blend else PLAN)
         same = same and (self.latency, self.allowed_latency) == (AnyLoop.latency, AnyLoop.allowed_latency)

@@ -58,6 +58,8 @@ _SETS_OUT = 0.3
 _UNSEEN, _MOST_UNSEEN, _INTERVALS = 0.3, 0.5, 2.0
 """Parts of the time that joint states may miss, after which an arm is led no further: the first where these are overdue
 by so many of their usual intervals. It may stand since, and would leap to where the next piece begins."""
+_CYCLES = 2.0
+"""Cycles that a controller that blends makes good with each window: it loses one, and a late one now and then."""
 _MOST_STOPS = 6
 """An arm that has not obeyed as many is not led by this node; windows end at rest by themselves long before."""
 _TOO_LATE = 'the next piece of the trajectory is too late: this computer is too busy'
@@ -321,11 +323,22 @@ class Supervisor:
                 self.report('the arm, or what its controller leads it to, is off the path where the next piece begins')
             return []
         self._astray_since = np.inf
+        if windows.blend:
+            shift -= float(np.clip(shift, -self._lost_cycles, self._lost_cycles))
         order = Order(window=self._supplied, shift=shift)
         self._supplied = None
         self._leading = [each for each in self._leading if each.window.times[-1] + each.shift > time] + [order]
         self.wanted = self.wanted + 1 if self.wanted + 1 < windows.count else None
         return [order]
+
+    @property
+    def _lost_cycles(self) -> float:
+        """What a controller that blends makes good from one window to the next [s].
+
+        Each window costs it a cycle. Were the next one as much later, the run would fall behind by a cycle each time.
+        """
+        rates = [sight.rate for sight in (self.joint_sight, self.controller_sight) if sight.rate > 0.0]
+        return min(_CYCLES / min(rates, default=np.inf), self.config.delay_tolerance)
 
     def _brakes(self, taken: float) -> bool:
         """Return whether the arm is seen to do what a message that leads to rest does, and not what its path does.

@@ -35,14 +35,17 @@ _SEARCH, _SEARCH_RELATIVE = 0.3, 0.25
 little earlier."""
 _PAST = 0.5
 """How far a window reaches back [s]: a controller that replaces its trajectory at once finds the present inside it."""
-_BRIDGE, _WITHIN = 0.2, 0.05
+_KNOT_BEFORE, _WITHIN = 0.04, 0.05
 """A controller that goes on along its trajectory until the new start loses a cycle whenever a message comes. It makes
 that good by its next knot, hard where that is near, and a stop that comes meanwhile goes on with that acceleration. So
-the first knot of a window follows its start by the bridge, and the next window comes so far within that [s]."""
-_MOST_BLENDED = 0.3
+its windows have one knot shortly before each is due, and none from then to the next, whether windows were lost or not;
+the start of the one before lies within that time too [s]."""
+_MOST_BLENDED = 0.2
 """Longest time from one such window to the next [s]: each start lies about as far ahead."""
 _TAKEN_OVER = 0.1
 """After which a window is taken over, at the latest [s]."""
+_OFF = 5e-4
+"""How far from its path a quintic between two knots may be [rad or m]."""
 _STOP_TOLERANCE = 2e-3
 
 
@@ -179,24 +182,50 @@ class WindowPlan:
     def _cut(self, k: int, end: float, stop: Eased | None) -> Window:
         """Return the knots of the reference until ``end``, and those of the stop after it."""
         step, due, blend = 1.0 / self.rate, self.due(k), self.blend
-        begin = 0.0 if k == 0 else due + self._lead + _BRIDGE if blend else max(0.0, due - _PAST)
-        times = step * np.arange(int(np.floor(begin * self.rate + 1e-6)), int(np.ceil(end * self.rate - 1e-6)))
-        if k == 0 and blend:
-            times = times[(times <= self._lead) | (times >= self._lead + _BRIDGE)]
+        longest = end if stop is None else end + stop.duration
+        start = due + self._lead if blend and k else 0.0
+        if blend:
+            count = int(np.ceil((longest + _KNOT_BEFORE) / self._advance))
+            grid = np.array([self.due(m) - _KNOT_BEFORE for m in range(k + 2 if k else 1, count)])
+            first = [] if k else [0.0]
+            times = self._bent(self.reference, np.array([*first, *grid[grid < end - step], end]))[:-1]
+        else:
+            begin = max(0.0, due - _PAST)
+            times = step * np.arange(int(np.floor(begin * self.rate + 1e-6)), int(np.ceil(end * self.rate - 1e-6)))
         parts = [(times, self.reference.evaluate(times))] if len(times) else []
         if stop is None:
             parts.append((np.array([end]), self.reference.evaluate([end])))
         else:
-            local = np.linspace(0.0, stop.duration, max(2, round(stop.duration / step) + 1))
+            if blend:
+                within = grid[(grid > end + step) & (grid < longest - step)] - end
+                local = self._bent(stop, np.array([0.0, *within, stop.duration]))
+            else:
+                local = np.linspace(0.0, stop.duration, max(2, round(stop.duration / step) + 1))
             parts.append((end + local, stop.evaluate(local)))
         position, velocity, acceleration = (np.concatenate([part[1][j] for part in parts]) for j in range(3))
         velocity[-1] = acceleration[-1] = 0.0
         return Window(
             due=due,
-            stamp=min(due + self._lead, float(parts[0][0][0])) if blend and k else 0.0,
+            stamp=start,
             times=np.concatenate([part[0] for part in parts]),
             position=position,
             velocity=velocity,
             acceleration=acceleration,
             until=end,
         )
+
+    def _bent(self, motion: Reference, times: Array) -> Array:
+        """Return times of knots, with others halfway between where quintics would leave the motion.
+
+        None come between a window's start and its first knot: there a cycle is made good.
+        """
+        while True:
+            span = np.diff(times)
+            middle = times[:-1] + 0.5 * span
+            q, dq, ddq = motion.evaluate(times)
+            T = span[:, None]
+            quintic = 0.5 * (q[1:] + q[:-1]) - T * (dq[1:] - dq[:-1]) * 5.0 / 32.0 + T**2 * (ddq[1:] + ddq[:-1]) / 64.0
+            off = (np.abs(quintic - motion.evaluate(middle)[0]).max(axis=1) > _OFF) & (span > 2.0 / self.rate)
+            if not off.any():
+                return times
+            times = np.sort(np.concatenate([times, middle[off]]))

@@ -236,6 +236,7 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
             model.joint_names,
             start,
             blend=config.trajectory_replacement == 'blend',
+            cycle=1.0 / config.publish_rate,
             from_command=config.interpolate_from == 'commanded',
             velocity_limits=model.limits.velocity if config.enforce_limits else None,
         ),

@@ -51,6 +51,7 @@ class Spline:
     """
 
     def __init__(self, points: TrajectoryPoints) -> None:
+        self.points = points
         self.start = float(points.time[0])
         self.end = float(points.time[-1])
         self._knots = points.time
@@ -135,6 +136,8 @@ class TrajectoryFollower:
     (``allow_trajectory_replacement``, added in August 2026, after 6.9.0), once it has followed a
     trajectory of two points or more: the running trajectory goes on until the new one's start;
     and one that should have started in the past starts *now*, all its points shifted by the delay.
+    Each costs it a cycle: what is left of the running one until then comes so much later, and the
+    reference bends from where it is to the next of those points.
 
     Parameters
     ----------
@@ -144,12 +147,14 @@ class TrajectoryFollower:
         Held until the first trajectory [rad or m].
     blend : bool
         Replace as the newest controllers do.
+    cycle : float
+        Time that a trajectory costs which replaces another so [s].
     """
 
-    def __init__(self, joint_names: Sequence[str], position: Array, *, blend: bool = False) -> None:
+    def __init__(self, joint_names: Sequence[str], position: Array, *, blend: bool = False, cycle: float = 0.0) -> None:
         self.joint_names = tuple(joint_names)
         n = len(self.joint_names)
-        self._blend = blend
+        self._blend, self._cycle = blend, cycle
         self._blendable = False
         rest = np.zeros((1, n))
         hold = TrajectoryPoints(
@@ -196,6 +201,8 @@ class TrajectoryFollower:
         handover = now
         if self._blend and self._blendable:
             begin = handover = max(begin, now)
+            if self._cycle:
+                taken, handover = self._after_rest_of_running(taken, begin, now), now
         if begin + taken.time[0] > handover:
             if state is None or handover > now or (self._blend and self._blendable):
                 q, dq, ddq = self._evaluate(np.array([handover]))
@@ -205,6 +212,22 @@ class TrajectoryFollower:
         spline = Spline(taken._replace(time=taken.time + begin))
         self._paths = [*(path for path in self._paths if path[0] < handover), (handover, spline)]
         self._blendable = len(points) > 1
+
+    def _after_rest_of_running(self, points: TrajectoryPoints, begin: float, now: float) -> TrajectoryPoints:
+        """Return points that count from ``begin`` after those that the running trajectory has left until then."""
+        rest = self._paths[-1][1].points
+        before = (rest.time > now - self._cycle) & (rest.time < begin - self._cycle)
+        there = self._evaluate(np.array([now, begin - self._cycle]))
+        times = [np.array([now]), rest.time[before] + self._cycle, np.array([begin])]
+        # Of the arm's state, from which it bends, it knows no acceleration.
+        states = [there[0][:1], there[1][:1], np.full_like(there[2][:1], np.nan)]
+        rows = [
+            np.concatenate([state, old[before], anchor[1:], new])
+            for state, old, anchor, new in zip(states, rest[1:], there, points[1:], strict=True)
+        ]
+        time = np.concatenate([*times, points.time + begin]) - begin
+        first = np.concatenate([[True], np.diff(time) > 1e-9])  # the new start may be now, or at its first point
+        return TrajectoryPoints(time[first], *(row[first] for row in rows))
 
     def checked(
         self, joint_names: Sequence[str], start: float | None, points: Sequence[CommandPoint], now: float
@@ -404,10 +427,11 @@ class SimulatedController:
         position: Array,
         *,
         blend: bool = False,
+        cycle: float = 0.0,
         from_command: bool = False,
         velocity_limits: Array | None = None,
     ) -> None:
-        self.follower = TrajectoryFollower(joint_names, position, blend=blend)
+        self.follower = TrajectoryFollower(joint_names, position, blend=blend, cycle=cycle)
         self.active, self.speed_scaling, self.path_tolerance = True, 1.0, 0.0
         self._blend, self._from_command, self._limits = blend, from_command, velocity_limits
         self._behind = 0.0

@@ -38,7 +38,7 @@ from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation.controller import CommandPoint
 
-MODES = {'measured': {}, 'commanded': {'from_command': True}, 'blend': {'blend': True}}
+MODES = {'measured': {}, 'commanded': {'from_command': True}, 'blend': {'blend': True, 'cycle': STEP}}
 modes = st.sampled_from(sorted(MODES))
 MOMENT = PLAN.begin + 2.0
 
@@ -79,6 +79,34 @@ def test_a_healthy_run_is_never_stopped(mode, feedback):
     assert run.supervisor.state is State.RESTED
     assert run.rested_at > PLAN.reference.duration
     assert_within_limits(run, -0.5)
+
+
+@pytest.mark.parametrize(('cycle', 'feedback'), [(0.002, True), (0.004, True), (0.012, False), (0.02, True)])
+def test_cycles_that_windows_cost_do_not_add_up(cycle, feedback):
+    """Each window was later by what the controller was behind, and cost it another cycle: stopped in 2 to 7 s."""
+    run = loop('blend', feedback=feedback, cycle=cycle).run()
+    assert run.stop is None, run.reason
+    assert max(abs(order.shift) for now, order in run.orders if now > PLAN.begin) < 1e-3
+    late = np.array(run.track)[:, 0] > PLAN.begin + 1.0
+    stray = (
+        np.array(run.track)[late, 1:]
+        - BLEND_PLAN.reference.evaluate(np.clip(np.array(run.track)[late, 0], 0.0, BLEND_PLAN.reference.duration))[0]
+    )
+    assert 0.5 * cycle < np.abs(stray).max() / MODEL.limits.velocity.max() < 1.5 * cycle
+
+
+def test_what_a_controller_that_blends_is_behind_beyond_its_cycles_is_kept():
+    """One that paused is led as much later, but for two cycles: it would make good all of it in one piece."""
+    behind = {}
+    for lasts in (0.0, 0.016):
+
+        def pause(arm, until=MOMENT + lasts):
+            arm.controller.set_active(arm.now >= until, arm.now)
+
+        run = loop('blend', feedback=True, fault=pause if lasts else lambda arm: None, at=MOMENT).run()
+        behind[lasts] = max(order.shift for now, order in run.orders if now > PLAN.begin)
+    assert behind[0.0] < 1e-3
+    assert 0.5 * 0.016 - 2.0 * STEP < behind[0.016] < 0.016
 
 
 @settings(deadline=None, max_examples=8)

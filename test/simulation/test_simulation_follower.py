@@ -162,6 +162,21 @@ class TestBlending:
         np.testing.assert_allclose(before, after, atol=1e-5)
         np.testing.assert_array_equal(arm.sample(np.array([4.0]))[0], [[0.0, 0.0]])
 
+    @pytest.mark.parametrize('cycle', [0.002, 0.02])
+    def test_a_new_trajectory_costs_a_cycle_until_its_start(self, cycle: float) -> None:
+        """As the controller's source of August 2026 has it: what is left of the old one comes a cycle later."""
+        arm = follower(blend=True, cycle=cycle)
+        arm.command(JOINTS, 0.0, window(0.0, 4.0), now=0.0)
+        old = arm.sample(np.array([1.0]))
+        knots = np.array([point.time for point in window(0.0, 4.0)])
+        arm.command(JOINTS, 3.0, [CommandPoint(1.0, (0.0, 0.0), (0.0, 0.0), (0.0, 0.0))], now=1.0)
+        np.testing.assert_allclose(arm.sample(np.array([1.0]))[:2], old[:2], atol=1e-9)  # nothing jumps
+        left = knots[(knots > 1.0) & (knots < 3.0 - cycle)]
+        assert len(left) > 3
+        np.testing.assert_allclose(arm.sample(left + cycle)[0], [wave(x).position for x in left], atol=1e-9)
+        np.testing.assert_allclose(arm.sample(np.array([3.0]))[0], [wave(3.0 - cycle).position], atol=1e-9)
+        np.testing.assert_array_equal(arm.sample(np.array([4.0]))[0], [[0.0, 0.0]])
+
     def test_a_trajectory_that_should_have_begun_is_shifted_to_now(self) -> None:
         arm = follower(blend=True)
         arm.command(JOINTS, 0.0, window(0.0, 4.0), now=0.0)
