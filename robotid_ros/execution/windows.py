@@ -184,6 +184,7 @@ class WindowPlan:
         step, due, blend = 1.0 / self.rate, self.due(k), self.blend
         longest = end if stop is None else end + stop.duration
         start = due + self._lead if blend and k else 0.0
+        times: Array
         if blend:
             count = int(np.ceil((longest + _KNOT_BEFORE) / self._advance))
             grid = np.array([self.due(m) - _KNOT_BEFORE for m in range(k + 2 if k else 1, count)])
