@@ -184,7 +184,6 @@ class WindowPlan:
         step, due, blend = 1.0 / self.rate, self.due(k), self.blend
         longest = end if stop is None else end + stop.duration
         start = due + self._lead if blend and k else 0.0
-        times: Array
         if blend:
             count = int(np.ceil((longest + _KNOT_BEFORE) / self._advance))
             grid = np.array([self.due(m) - _KNOT_BEFORE for m in range(k + 2 if k else 1, count)])
@@ -192,7 +191,8 @@ class WindowPlan:
             times = self._bent(self.reference, np.array([*first, *grid[grid < end - step], end]))[:-1]
         else:
             begin = max(0.0, due - _PAST)
-            times = step * np.arange(int(np.floor(begin * self.rate + 1e-6)), int(np.ceil(end * self.rate - 1e-6)))
+            numbers = np.arange(int(np.floor(begin * self.rate + 1e-6)), int(np.ceil(end * self.rate - 1e-6)))
+            times = step * numbers.astype(np.float64)
         parts = [(times, self.reference.evaluate(times))] if len(times) else []
         if stop is None:
             parts.append((np.array([end]), self.reference.evaluate([end])))
