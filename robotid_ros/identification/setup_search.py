@@ -63,6 +63,7 @@ from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.model.robot_model import RobotModel
 
 _FEW = 400  # samples by which hypotheses are ranked before the judge
+_LIKELY = 6  # of which the cost is taken to its end
 _FINALISTS = 3  # brought before the judge in one round
 _TURN_STEPS = 6  # Gauss-Newton steps of a free direction of gravity; it moves by less than a degree in the last ones
 _SPRING = 0.3  # of a joint's torque over its range: what a spring or a counterbalance may take
@@ -135,7 +136,7 @@ class _Test:
         return mean, 1.0 / deviation**2
 
     def solve(
-        self, info: Information, precision: Array | None = None, *, free: bool = False
+        self, info: Information, precision: Array | None = None, *, free: bool = False, passes: int = PASSES
     ) -> tuple[Array, float, Array]:
         """Return the parameters at the maximum of the posterior, minus its logarithm, and the joints' precisions."""
         m, share, power = info.base, self.samples.independent_per_sample, info.power
@@ -145,7 +146,7 @@ class _Test:
         fixed = precision is not None
         current = 10.0 / power if precision is None else precision
         told, found = current, mean
-        for _ in range(1 if fixed else PASSES):
+        for _ in range(1 if fixed else passes):
             matrix, vector = info.normal(share * current)
             matrix[np.diag_indices(m)] += pull
             matrix[np.diag_indices(m)] *= 1.0 + ROUNDING
@@ -162,9 +163,9 @@ class _Test:
         """Return minus the logarithm of the prior at the posterior's maximum; 0 where a description tells no masses."""
         return 0.0 if not self.masses_known else self._strange(self.solve(self.information(*self.rows(setup)))[0])
 
-    def cost(self, setup: SetUp, *, free: bool = False) -> float:
+    def cost(self, setup: SetUp, *, free: bool = False, passes: int = PASSES) -> float:
         """Return minus the logarithm of the posterior at its maximum; ``free`` lets friction drive a joint."""
-        return self.solve(self.information(*self.rows(setup)), free=free)[1]
+        return self.solve(self.information(*self.rows(setup)), free=free, passes=passes)[1]
 
     def score(self, setup: SetUp, label: IntArray, added: Array | None = None, *, free: bool = False) -> Score:
         """Return the held-out errors in the coordinates of the set-up; ``free`` lets friction drive a joint."""
@@ -295,11 +296,14 @@ class _Search:
         """Return candidates with their costs, the least first.
 
         A joint whose torque is one number throughout has no motor: what gives it a share of another's torque is none.
+        Only of the likely ones the joints' weights are found to their end; the costs of the rest are too large.
         """
         torque = self.test.samples.target
         told = np.ptp(torque, axis=0) > np.sqrt(ROUNDING) * np.abs(torque).max(axis=0)
         possible = (each for each in candidates if not each.torque[np.ix_(~told, told)].any())
-        return sorted(((self.screen.cost(each), each) for each in possible), key=lambda pair: pair[0])
+        rough = sorted(((self.screen.cost(each, passes=1), each) for each in possible), key=lambda pair: pair[0])
+        likely = [(self.screen.cost(each), each) for _, each in rough[:_LIKELY]]
+        return [*sorted(likely, key=lambda pair: pair[0]), *rough[_LIKELY:]]
 
     def challenger(
         self, candidates: Sequence[tuple[float, SetUp]], setup: SetUp, held: Score
@@ -394,17 +398,20 @@ def _several_reversed(setup: SetUp, screen: _Test, kind: str) -> tuple[float, Se
     """
     free, tried = joints_left(setup, screen.described), dict[frozenset[int], tuple[float, SetUp]]()
 
+    def unusual(joints: frozenset[int]) -> float:
+        return _UNUSUAL * (1 if len(joints) == len(free) else len(joints))  # all of them are one convention
+
     def cost(joints: frozenset[int]) -> float:
         if joints not in tried:
             found = reversed_alike(setup, screen.described, kind, sorted(joints))
-            unusual = 1 if len(joints) == len(free) else len(joints)  # all of them are one convention
-            tried[joints] = screen.cost(found) + _UNUSUAL * unusual, found
+            tried[joints] = screen.cost(found, passes=1) + unusual(joints), found
         return tried[joints][0]
 
     best, likely = frozenset[int](), [frozenset(free), *(frozenset(pair) for pair in combinations(free, 2))]
     while likely and cost(better := min(likely, key=cost)) < cost(best):
         best, likely = better, [better ^ {j} for j in free]
-    return tried[best] if len(best) > 1 else None
+    found = tried[best][1]
+    return (screen.cost(found) + unusual(best), found) if len(best) > 1 else None
 
 
 def _with_ratio(setup: SetUp, found: SetUp, screen: _Test) -> list[SetUp]:

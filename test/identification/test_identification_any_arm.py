@@ -136,11 +136,10 @@ def test_a_reversed_joint_of_any_arm_is_named(seed: int, kind: str) -> None:
     if kind != 'torque':
         data = replace(data, q=turned(data.q), dq=turned(data.dq), ddq=turned(data.ddq))
     data = replace(data, unfiltered=None)
-    result = identify(data, model)
-    if model.joint_names[joint] not in ' '.join([result.reason, *result.notes]):
+    setup, decision = find_setup([data], model)
+    if model.joint_names[joint] not in ' '.join([setup.obstacle, *setup.notes]):
         # Another arm that could be described so moves alike.
-        decision = find_setup([data], model)[1]
-        assert (decision.alternatives[0].error < 1.3 * errors_as_described(seed)).all(), result.notes
+        assert (decision.alternatives[0].error < 1.3 * errors_as_described(seed)).all(), setup.notes
 
 
 def error(arm: RobotModel, *recordings: Dataset) -> Array:
