@@ -330,7 +330,7 @@ def choose_signals_and_model(
     if weighted:
         terms = terms.seen(few(samples))
         report(0.5, 'look for a torque ripple')
-        terms, decision = with_ripple_shown(terms, few(samples))
+        terms, decision = with_ripple_shown(terms, few(samples, ENOUGH // 2))
         text = f'{terms.friction.name}, weighted by evidence'
         decisions += [Decision(subject='friction', chosen=text), decision]
         rows, friction, shape = Rows(base, terms.past(whole.coarse(), whole)), terms.friction, terms.shape
