@@ -18,10 +18,10 @@ import numpy as np
 
 from robotid_ros.errors import DataError
 from robotid_ros.execution.effort_watch import EffortWatch
+from robotid_ros.execution.following import WatchdogConfig
 from robotid_ros.execution.run import RunPlan
 from robotid_ros.execution.run_clock import RunClock
 from robotid_ros.execution.supervisor import State, Supervisor
-from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.simulation.controller import CommandPoint, SimulatedController
 
 STEP = 0.008

@@ -39,9 +39,9 @@ from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.motion import Motion
 from robotid_ros.excitation.preparation import arm_check, reference_check
 from robotid_ros.excitation.reference import ReferenceCheck
+from robotid_ros.execution.following import WatchdogConfig
 from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
 from robotid_ros.execution.stopping_room import stoppable_design
-from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.model.robot_config import RobotConfig, configured_arm
 

@@ -24,9 +24,9 @@ from benchmark.fault_loop import BOOT, EPOCH, STEP
 from benchmark.fault_loop import Loop as AnyLoop
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
 from robotid_ros.excitation.preparation import reference_check
+from robotid_ros.execution.following import WatchdogConfig
 from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.supervisor import State
-from robotid_ros.execution.watchdog import WatchdogConfig
 
 MODEL = planar_arm(3, limits=limits(3, 2.6, 2.5, 8.0))
 CHECK = reference_check(MODEL, ExcitationConfig())

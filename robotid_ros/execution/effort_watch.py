@@ -21,6 +21,7 @@ from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.execution.belief import GOES_ON
 from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.run import RunPlan
+from robotid_ros.model import RobotModel
 
 _BIN = 0.02
 """Efforts are averaged over this time, which takes single spikes away [s]."""
@@ -43,6 +44,10 @@ _SLOW = 0.02
 """Part of a joint's fastest speed below which its friction may turn over earlier or later than a period before."""
 _NOISE = 6.0
 """Standard deviations of the averaged effort that noise may reach: once in a billion averages if it is Gaussian."""
+_DRY = 0.05
+"""What friction holds of an arm at rest, as a part of the effort limits: strain wave drives have about 4 % dry."""
+_LEAST_HELD = 0.5
+"""Least part of the described gravity that efforts hold, whatever the errors of published masses."""
 
 
 class EffortWatch:
@@ -225,3 +230,29 @@ def _noise(means: Array) -> Array:
     count = np.isfinite(second).sum(axis=0)
     total = np.nansum(second**2, axis=0)
     return np.where(count > 0, np.sqrt(total / (6.0 * np.maximum(count, 1))), np.inf)
+
+
+def holds_no_gravity(model: RobotModel, position: Array, torque: Array) -> bool:
+    r"""Return whether the torques of an arm at rest cannot be those that hold it, and can be those of friction alone.
+
+    With the described gravity g and the torque tau, both relative to the effort limits, h = g / tau_max and friction of
+    at most r = 0.05 per joint,
+
+        | tau . h | <= r |h|_1                    without gravity,
+          tau . h   >= |h|^2 / 2 - r |h|_1        with half of it or more.
+
+    Where the two ranges overlap, the pose tells nothing.
+
+    Parameters
+    ----------
+    position, torque : ndarray, shape (n,)
+        At rest, in the coordinates of the description [rad or m, N m or N]. Joints whose torque is not finite, or that
+        have no effort limit, are left out.
+    """
+    limit = model.limits.effort
+    known = np.isfinite(torque) & np.isfinite(limit) & (limit > 0.0)
+    still = np.zeros((1, model.n))
+    described = inverse_dynamics(model, position[None], still, still)[0][known] / limit[known]
+    held = float(np.abs(torque[known] / limit[known] @ described))
+    friction = _DRY * float(np.abs(described).sum())
+    return held <= friction < _LEAST_HELD * float(described @ described) - friction

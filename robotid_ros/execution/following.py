@@ -9,15 +9,18 @@
 
 """Whether an arm, and its controller, follow a run."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from robotid_ros.arrays import Array
+from robotid_ros.errors import ExcitationError
 from robotid_ros.execution.belief import Belief
 from robotid_ros.execution.delay import DelayGrowth, delay_on_path, goes_on, motion_at
 from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.run import RunPlan
-from robotid_ros.execution.watchdog import WatchdogConfig
+from robotid_ros.settings import Settings, setting
 
 _SHOWS = 0.02
 """How far the reference gets before an arm that has not moved counts as not following [rad or m]."""
@@ -38,6 +41,61 @@ _LEAP = 0.01
 """Way from which a delay at a single moment is believed [rad or m]: arms give way under load by less."""
 _CLOSE = 1.0 / 3.0
 """Part of ``path_distance`` within which an arm that is late counts as late, and not as elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchdogConfig(Settings):
+    """What is still taken as right; each field's ``metadata`` has its description, unit and range."""
+
+    error = ExcitationError
+
+    # Less than 0.1 s cannot be told from a tick that came late.
+    joint_state_timeout: float = setting(
+        0.5, 'Longest time without a joint state before the arm is stopped', unit='s', range=(0.1, 60.0)
+    )
+    tracking_tolerance: float = setting(
+        0.2,
+        'Largest distance between a joint and its reference before the arm is stopped',
+        unit='rad or m',
+        range=(1e-4, 10.0),
+    )
+    tracking_delay: float = setting(
+        0.0, 'Known delay of the arm behind its reference, taken out of the tracking error', unit='s', range=(0.0, 1.0)
+    )
+    path_distance: float = setting(
+        0.03,
+        'Largest distance between a joint and its path, apart from a delay, at which the arm counts as being on it: '
+        'only then it is sent the next piece, or stopped along the path',
+        unit='rad or m',
+        range=(1e-4, 10.0),
+    )
+    delay_tolerance: float = setting(
+        0.02,
+        'Largest growth of the delay behind the reference before the arm is stopped: 0.02 s are reached after 20 s '
+        'at 99.9 % of the speed',
+        unit='s',
+        range=(1e-3, 1.0),
+    )
+    push_tolerance: float = setting(
+        1.0,
+        'Factor on how far efforts may be from those of the model, and of the period before, until the arm counts as '
+        'pressing on something and is stopped; 0: efforts are not watched',
+        range=(0.0, 100.0),
+    )
+    # A window begins half a second in the past: with clocks apart by more, the arm would be led off its path.
+    clock_tolerance: float = setting(
+        0.25,
+        "Largest difference between the joint states' clock and the node's at which a run starts",
+        unit='s',
+        range=(0.01, 0.4),
+    )
+    stamp_error: float = setting(
+        0.0,
+        'How wrong single stamps of joint states may be, beyond 10 ms: a position jumps where no joint can have moved '
+        'so far in the time between two stamps and this',
+        unit='s',
+        range=(0.0, 1.0),
+    )
 
 
 class Following:

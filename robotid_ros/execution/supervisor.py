@@ -23,13 +23,12 @@ from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.execution.belief import GOES_ON
 from robotid_ros.execution.delay import motions_at
 from robotid_ros.execution.effort_watch import EffortWatch
-from robotid_ros.execution.following import Following
+from robotid_ros.execution.following import Following, WatchdogConfig
 from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.run import RunPlan
 from robotid_ros.execution.run_clock import RunClock
 from robotid_ros.execution.sight import ENOUGH_TOLD, Sight
 from robotid_ros.execution.stop import PathPlace, StopPlan, plan_stop
-from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 
 _REPEAT = 0.3

@@ -33,10 +33,10 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ExcitationError, RobotIdError
 from robotid_ros.execution.effort_watch import EffortWatch
+from robotid_ros.execution.following import WatchdogConfig
 from robotid_ros.execution.run import RunPlan
 from robotid_ros.execution.run_clock import ClockOffset, RunClock
 from robotid_ros.execution.supervisor import Order, State, Supervisor
-from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import RobotConfig

@@ -45,9 +45,9 @@ from robotid_ros.excitation.preparation import (
     validation_config,
 )
 from robotid_ros.excitation.workspace import workspace_constraints
+from robotid_ros.execution.following import WatchdogConfig
 from robotid_ros.execution.run import Motion, RunConfig, RunPlan, plan_run
 from robotid_ros.execution.stopping_room import stoppable_design
-from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
 from robotid_ros.nodes.arm_driver import ArmDriver, ArmDriverConfig

@@ -24,7 +24,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ExcitationError
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.preparation import design_limits
-from robotid_ros.execution.resting_effort import holds_no_gravity
+from robotid_ros.execution.effort_watch import holds_no_gravity
 from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.nodes.messages import joint_state_values, newest, seconds

@@ -23,9 +23,9 @@ from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.preparation import reference_check
 from robotid_ros.execution.effort_watch import EffortWatch
+from robotid_ros.execution.following import WatchdogConfig
 from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.run import RunConfig, plan_run
-from robotid_ros.execution.watchdog import WatchdogConfig
 
 EFFORT = np.array([150.0, 80.0, 30.0])
 MODEL = planar_arm(3, limits=limits(3, 2.6, 2.5, 8.0, effort=EFFORT))

@@ -28,13 +28,12 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
 from robotid_ros.excitation.preparation import arm_check, reference_check
 from robotid_ros.execution.delay import DelayGrowth, motion_at
-from robotid_ros.execution.following import Following
+from robotid_ros.execution.following import Following, WatchdogConfig
 from robotid_ros.execution.joint_motion import JointMotion, MoveToRest
 from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.run_clock import RunClock
 from robotid_ros.execution.sight import ENOUGH_TOLD, Sight
 from robotid_ros.execution.stop import PathPlace, plan_stop
-from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation.controller import CommandPoint
 

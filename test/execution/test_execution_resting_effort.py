@@ -14,7 +14,7 @@ import pinocchio
 import pytest
 from dynamics_helpers import ARMS, arm
 
-from robotid_ros.execution.resting_effort import holds_no_gravity
+from robotid_ros.execution.effort_watch import holds_no_gravity
 
 NAMES = ['ur5', 'ur10', 'ur10e', 'panda', 'kinova', 'xarm7']
 

@@ -21,7 +21,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import full_regressor, inverse_dynamics
 from robotid_ros.errors import IdentificationError, ModelError
-from robotid_ros.execution.resting_effort import holds_no_gravity
+from robotid_ros.execution.effort_watch import holds_no_gravity
 from robotid_ros.export.identified import identified_arm, identified_model, loss_of
 from robotid_ros.export.replay import replay
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, TorquePredictor, identify, validate

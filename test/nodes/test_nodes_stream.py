@@ -26,8 +26,8 @@ from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from robotid_ros.errors import ExcitationError  # noqa: E402
+from robotid_ros.execution.following import WatchdogConfig  # noqa: E402
 from robotid_ros.execution.supervisor import Supervisor  # noqa: E402
-from robotid_ros.execution.watchdog import WatchdogConfig  # noqa: E402
 from robotid_ros.nodes.arm_driver import ArmDriver, ArmDriverConfig  # noqa: E402
 from robotid_ros.nodes.controller_link import ControllerLink  # noqa: E402
 from robotid_ros.nodes.messages import NAMELESS  # noqa: E402
