@@ -22,7 +22,7 @@ from robotid_ros.excitation.pose_tour import PoseTour
 from robotid_ros.excitation.reference import Chain, Eased, FourierRun, Reference, ReferenceCheck, Rest, approach
 from robotid_ros.execution.stop import plan_path_stop, stop_durations
 from robotid_ros.execution.stopping_room import require_room
-from robotid_ros.execution.windows import WindowPlan
+from robotid_ros.execution.windows import GENTLE, WindowPlan
 from robotid_ros.settings import Settings, setting
 
 Motion: TypeAlias = FourierTrajectory | FrictionSweep | PoseTour
@@ -153,7 +153,8 @@ def plan_run(
     position = _led_inside(position, check)
     leaving = check.leaving(position, arm)
     if isinstance(motion, FourierTrajectory):
-        before, middle, after = _fourier_parts(motion, check, config.periods)
+        gentle = GENTLE if config.trajectory_replacement == 'blend' else 0.0
+        before, middle, after = _fourier_parts(motion, check, config.periods, gentle)
         period = motion.period
         repeated: Reference = FourierRun(trajectory=motion, duration=period)
         check.require(repeated, 'the trajectory')
@@ -212,15 +213,18 @@ def _led_inside(position: Array, check: ReferenceCheck) -> Array:
 
 
 def _fourier_parts(
-    trajectory: FourierTrajectory, check: ReferenceCheck, periods: int
+    trajectory: FourierTrajectory, check: ReferenceCheck, periods: int, gentle: float
 ) -> tuple[tuple[Reference, ...], Reference, tuple[Reference, ...]]:
-    """Return the way in, the periods and the way out; the ways are empty if the motion starts at rest."""
+    """Return the way in, the periods and the way out; the ways are empty if the motion starts at rest.
+
+    They are the shortest that keep all limits and take as long as is ``gentle`` [s], or else the shortest.
+    """
     run = FourierRun(trajectory=trajectory, duration=periods * trajectory.period)
     _, velocity, acceleration = trajectory.evaluate([0.0])
     if np.abs(velocity).max() < _AT_REST and np.abs(acceleration).max() < 1e3 * _AT_REST:
         return (), run, ()
     endless = FourierRun(trajectory=trajectory, duration=np.inf)
-    durations = stop_durations(run, check.limits)
+    durations = sorted(stop_durations(run, check.limits), key=lambda each: (each < gentle, each))
     entry = min(
         (Eased(reference=endless, at=-0.5 * each, duration=each, first=0.0, last=1.0) for each in durations),
         key=lambda part: max(check.excess(part), 0.0),

@@ -334,10 +334,10 @@ class Supervisor:
     def _lost_cycles(self) -> float:
         """What a controller that blends makes good from one window to the next [s].
 
-        Each window costs it a cycle. Were the next one as much later, the run would fall behind by a cycle each time.
+        Each window costs it a cycle, as long as joint states are apart. Were the next one as much later, the run would
+        fall behind by a cycle each time.
         """
-        rates = [sight.rate for sight in (self.joint_sight, self.controller_sight) if sight.rate > 0.0]
-        return min(_CYCLES / min(rates, default=np.inf), self.config.delay_tolerance)
+        return min(_CYCLES / max(self.joint_sight.rate, 1.0), self.config.delay_tolerance)
 
     def _brakes(self, taken: float) -> bool:
         """Return whether the arm is seen to do what a message that leads to rest does, and not what its path does.

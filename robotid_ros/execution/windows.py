@@ -44,6 +44,8 @@ _MOST_BLENDED = 0.2
 """Longest time from one such window to the next [s]: each start lies about as far ahead."""
 _TAKEN_OVER = 0.1
 """After which a window is taken over, at the latest [s]."""
+GENTLE = 2.0 * _MOST_BLENDED
+"""Time that a way into or out of a motion takes at least where knots are so far apart [s]."""
 _OFF = 5e-4
 """How far from its path a quintic between two knots may be [rad or m]."""
 _STOP_TOLERANCE = 2e-3
