@@ -63,6 +63,7 @@ from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.model.robot_model import RobotModel
 
 _FEW = 400  # samples by which hypotheses are ranked before the judge
+_ROUGH = 2  # passes of the joints' weights by which all hypotheses are compared
 _LIKELY = 6  # of which the cost is taken to its end
 _FINALISTS = 3  # brought before the judge in one round
 _TURN_STEPS = 6  # Gauss-Newton steps of a free direction of gravity; it moves by less than a degree in the last ones
@@ -301,7 +302,7 @@ class _Search:
         torque = self.test.samples.target
         told = np.ptp(torque, axis=0) > np.sqrt(ROUNDING) * np.abs(torque).max(axis=0)
         possible = (each for each in candidates if not each.torque[np.ix_(~told, told)].any())
-        rough = sorted(((self.screen.cost(each, passes=1), each) for each in possible), key=lambda pair: pair[0])
+        rough = sorted(((self.screen.cost(each, passes=_ROUGH), each) for each in possible), key=lambda pair: pair[0])
         likely = [(self.screen.cost(each), each) for _, each in rough[:_LIKELY]]
         return [*sorted(likely, key=lambda pair: pair[0]), *rough[_LIKELY:]]
 
@@ -404,7 +405,7 @@ def _several_reversed(setup: SetUp, screen: _Test, kind: str) -> tuple[float, Se
     def cost(joints: frozenset[int]) -> float:
         if joints not in tried:
             found = reversed_alike(setup, screen.described, kind, sorted(joints))
-            tried[joints] = screen.cost(found, passes=1) + unusual(joints), found
+            tried[joints] = screen.cost(found, passes=_ROUGH) + unusual(joints), found
         return tried[joints][0]
 
     best, likely = frozenset[int](), [frozenset(free), *(frozenset(pair) for pair in combinations(free, 2))]
