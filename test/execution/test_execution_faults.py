@@ -35,7 +35,7 @@ from robotid_ros.execution.run_clock import RunClock
 from robotid_ros.execution.sight import ENOUGH_TOLD, Sight
 from robotid_ros.execution.stop import PathPlace, plan_stop
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation.controller import CommandPoint
+from robotid_ros.simulation.controller import CommandPoint, Spline, TrajectoryPoints
 
 MODES = {'measured': {}, 'commanded': {'from_command': True}, 'blend': {'blend': True, 'cycle': STEP}}
 modes = st.sampled_from(sorted(MODES))
@@ -67,6 +67,20 @@ def lies(change, since=MOMENT):
         return change(position.copy(), velocity.copy(), loop.clock)
 
     return {'shown': shown, 'since': since}
+
+
+def test_quintics_between_knots_far_apart_stay_on_the_path():
+    """Also on the way to the start, and in stops."""
+    for k, window in enumerate(BLEND_PLAN.windows):
+        points = TrajectoryPoints(window.times, window.position, window.velocity, window.acceleration)
+        t = np.linspace(window.times[0], window.times[-1], 500)
+        led = Spline(points).sample(t)[0]
+        path = BLEND_PLAN.reference.evaluate(np.minimum(t, BLEND_PLAN.reference.duration))[0]
+        on = t <= window.until
+        assert np.abs(led - path)[on].max(initial=0.0) < 6e-4
+        if k + 1 < BLEND_PLAN.windows.count:
+            at, stop = BLEND_PLAN.windows._planned_stop(k)
+            np.testing.assert_allclose(led[~on], stop.evaluate(t[~on] - at)[0], atol=6e-4)
 
 
 @pytest.mark.parametrize(

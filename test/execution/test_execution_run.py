@@ -35,7 +35,6 @@ from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.stopping_room import stoppable_design
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file
-from robotid_ros.simulation.controller import Spline, TrajectoryPoints
 
 MODEL = ur10e()
 CONFIG = ExcitationConfig(period=12.0, starts=1, iterations=80)
@@ -184,21 +183,6 @@ def test_a_window_comes_while_the_one_before_has_no_knot_for_a_while(trajectory,
         if before.until > after.due + 0.3:  # and has no knot there either, where the path bends as it does in a period
             later = before.times[before.times > after.due]
             assert later[0] > after.due + 0.1 or not plan.begin < after.due < plan.end - 0.3
-
-
-def test_quintics_between_knots_far_apart_stay_on_the_path(trajectory, check):
-    """Also on the way to the start, and in stops."""
-    plan = plan_run(START, trajectory, check, replace(RUN, trajectory_replacement='blend', periods=2))
-    for k, window in enumerate(plan.windows):
-        points = TrajectoryPoints(window.times, window.position, window.velocity, window.acceleration)
-        t = np.linspace(window.times[0], window.times[-1], 500)
-        led = Spline(points).sample(t)[0]
-        path = plan.reference.evaluate(np.minimum(t, plan.reference.duration))[0]
-        on = t <= window.until
-        assert np.abs(led - path)[on].max(initial=0.0) < 6e-4
-        if k + 1 < plan.windows.count:
-            at, stop = plan.windows._planned_stop(k)
-            np.testing.assert_allclose(led[~on], stop.evaluate(t[~on] - at)[0], atol=6e-4)
 
 
 def test_windows_are_short_overlap_and_share_their_knots(windows):
