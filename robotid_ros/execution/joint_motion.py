@@ -51,6 +51,40 @@ class JointMotion:
         )
 
 
+def quintic_between(before: JointMotion, after: JointMotion, span: ArrayLike, part: float) -> JointMotion:
+    """Return the motion on the quintic that a controller moves along from one knot to the next.
+
+        q(s) = c_0 + c_1 s + ... + c_5 s^5,   0 <= s <= T,
+
+    with the positions, velocities and accelerations of both knots at its ends.
+
+    Parameters
+    ----------
+    before, after : JointMotion
+        At the knots, shape (n,), or (K, n) for K pairs of knots; accelerations are known.
+    span : float or ndarray, shape (K, 1)
+        T, from knot to knot [s].
+    part : float
+        s / T, 0 to 1.
+    """
+    T = np.asarray(span)
+    a0, a1 = np.asarray(before.acceleration), np.asarray(after.acceleration)
+    gap = after.position - before.position - T * before.velocity - 0.5 * T**2 * a0
+    rate = T * (after.velocity - before.velocity) - T**2 * a0
+    bend = T**2 * (a1 - a0)
+    c3, c4, c5 = (
+        10.0 * gap - 4.0 * rate + 0.5 * bend,
+        -15.0 * gap + 7.0 * rate - bend,
+        6.0 * gap - 3.0 * rate + 0.5 * bend,
+    )
+    s, p = part * T, part
+    return JointMotion(
+        position=before.position + s * before.velocity + 0.5 * s**2 * a0 + p**3 * (c3 + p * (c4 + p * c5)),
+        velocity=before.velocity + s * a0 + p**2 * (3.0 * c3 + p * (4.0 * c4 + 5.0 * p * c5)) / T,
+        acceleration=a0 + p * (6.0 * c3 + p * (12.0 * c4 + 20.0 * p * c5)) / T**2,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveToRest:
     """From a state of motion to rest by one quintic, as a controller interpolates to a single point.

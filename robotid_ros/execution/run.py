@@ -48,7 +48,12 @@ class RunConfig(Settings):
         0.5, 'Highest joint speed on the way to the start', unit='rad/s or m/s', range=(1e-3, 10)
     )
     settling_time: float = setting(1.0, 'Rest before the first period and after the last', unit='s', range=(0.1, 60))
-    knot_rate: float = setting(50.0, 'Knots per second sent to the controller', unit='Hz', range=(5, 1000))
+    knot_rate: float = setting(
+        50.0,
+        'Knots per second sent to the controller; to one that blends five, and up to so many where the path bends',
+        unit='Hz',
+        range=(5, 1000),
+    )
     trajectory_replacement: str = setting(
         'auto',
         'How the controller replaces a running trajectory: at once, or blended at the new start '

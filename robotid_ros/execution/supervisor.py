@@ -334,8 +334,8 @@ class Supervisor:
     def _lost_cycles(self) -> float:
         """What a controller that blends makes good from one window to the next [s].
 
-        Each window costs it a cycle, as long as joint states are apart. Were the next one as much later, the run would
-        fall behind by a cycle each time.
+        Each window costs it a cycle, which is taken to be the usual interval of joint states. Were the next window as
+        much later, the run would fall behind by a cycle each time.
         """
         return min(_CYCLES / max(self.joint_sight.rate, 1.0), self.config.delay_tolerance)
 

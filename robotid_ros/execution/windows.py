@@ -25,7 +25,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.reference import Eased, Reference, ReferenceCheck
-from robotid_ros.execution.joint_motion import JointMotion
+from robotid_ros.execution.joint_motion import JointMotion, quintic_between
 from robotid_ros.execution.stop import plan_path_stop, stop_durations
 
 _LEAST_SPAN = 0.7
@@ -80,14 +80,14 @@ class Window:
     until: float
 
     def at(self, time: float) -> JointMotion:
-        """Return where it leads at a time, as its times count [s]: straight from knot to knot, held at its ends."""
+        """Return where it leads at a time, as its times count [s]: by quintics between knots, held at its ends."""
         k = min(max(int(np.searchsorted(self.times, time)), 1), len(self.times) - 1)
-        before, after = self.times[k - 1], self.times[k]
-        part = min(max(float((time - before) / (after - before)), 0.0), 1.0)
-        position, velocity, acceleration = (
-            rows[k - 1] + part * (rows[k] - rows[k - 1]) for rows in (self.position, self.velocity, self.acceleration)
+        before, after = (
+            JointMotion(position=self.position[j], velocity=self.velocity[j], acceleration=self.acceleration[j])
+            for j in (k - 1, k)
         )
-        return JointMotion(position=position, velocity=velocity, acceleration=acceleration)
+        span = float(self.times[k] - self.times[k - 1])
+        return quintic_between(before, after, span, min(max((time - float(self.times[k - 1])) / span, 0.0), 1.0))
 
 
 class WindowPlan:
@@ -100,7 +100,7 @@ class WindowPlan:
     reference : Reference
     check : ReferenceCheck
     rate : float
-        Knots per second [Hz].
+        Knots per second [Hz]; for a controller that blends, at most so many.
     points : int
         Most knots in one window.
     time : float
@@ -226,9 +226,12 @@ class WindowPlan:
             span = np.diff(times)
             middle = times[:-1] + 0.5 * span
             q, dq, ddq = motion.evaluate(times)
-            T = span[:, None]
-            quintic = 0.5 * (q[1:] + q[:-1]) - T * (dq[1:] - dq[:-1]) * 5.0 / 32.0 + T**2 * (ddq[1:] + ddq[:-1]) / 64.0
-            off = (np.abs(quintic - motion.evaluate(middle)[0]).max(axis=1) > _OFF) & (span > 2.0 / self.rate)
+            before, after = (
+                JointMotion(position=q[some], velocity=dq[some], acceleration=ddq[some])
+                for some in (slice(None, -1), slice(1, None))
+            )
+            led = quintic_between(before, after, span[:, None], 0.5).position
+            off = (np.abs(led - motion.evaluate(middle)[0]).max(axis=1) > _OFF) & (span > 2.0 / self.rate)
             if not off.any():
                 return times
             times = np.sort(np.concatenate([times, middle[off]]))

@@ -74,7 +74,11 @@ def test_quintics_between_knots_far_apart_stay_on_the_path():
     for k, window in enumerate(BLEND_PLAN.windows):
         points = TrajectoryPoints(window.times, window.position, window.velocity, window.acceleration)
         t = np.linspace(window.times[0], window.times[-1], 500)
-        led = Spline(points).sample(t)[0]
+        led, speed, bend = Spline(points).sample(t)
+        told = [window.at(time) for time in t[::25]]  # what the node takes the controller to do
+        np.testing.assert_allclose([each.position for each in told], led[::25], atol=1e-9)
+        np.testing.assert_allclose([each.velocity for each in told], speed[::25], atol=1e-8)
+        np.testing.assert_allclose([each.acceleration for each in told[:-1]], bend[:-1:25][: len(told) - 1], atol=1e-6)
         path = BLEND_PLAN.reference.evaluate(np.minimum(t, BLEND_PLAN.reference.duration))[0]
         on = t <= window.until
         assert np.abs(led - path)[on].max(initial=0.0) < 6e-4
@@ -100,11 +104,10 @@ def test_cycles_that_windows_cost_do_not_add_up(cycle, feedback):
     run = loop('blend', feedback=feedback, cycle=cycle).run()
     assert run.stop is None, run.reason
     assert max(abs(order.shift) for _, order in run.orders) < 1e-3
-    late = np.array(run.track)[:, 0] > PLAN.begin + 1.0
-    stray = (
-        np.array(run.track)[late, 1:]
-        - BLEND_PLAN.reference.evaluate(np.clip(np.array(run.track)[late, 0], 0.0, BLEND_PLAN.reference.duration))[0]
-    )
+    track = np.array(run.track)
+    track = track[track[:, 0] > BLEND_PLAN.begin + 1.0]
+    path = BLEND_PLAN.reference.evaluate(np.clip(track[:, 0], 0.0, BLEND_PLAN.reference.duration))[0]
+    stray = track[:, 1:] - path
     assert 0.5 * cycle < np.abs(stray).max() / MODEL.limits.velocity.max() < 1.5 * cycle + 1e-3
 
 
