@@ -72,11 +72,8 @@ def quintic_between(before: JointMotion, after: JointMotion, span: ArrayLike, pa
     gap = after.position - before.position - T * before.velocity - 0.5 * T**2 * a0
     rate = T * (after.velocity - before.velocity) - T**2 * a0
     bend = T**2 * (a1 - a0)
-    c3, c4, c5 = (
-        10.0 * gap - 4.0 * rate + 0.5 * bend,
-        -15.0 * gap + 7.0 * rate - bend,
-        6.0 * gap - 3.0 * rate + 0.5 * bend,
-    )
+    c3, c4 = 10.0 * gap - 4.0 * rate + 0.5 * bend, -15.0 * gap + 7.0 * rate - bend
+    c5 = 6.0 * gap - 3.0 * rate + 0.5 * bend
     s, p = part * T, part
     return JointMotion(
         position=before.position + s * before.velocity + 0.5 * s**2 * a0 + p**3 * (c3 + p * (c4 + p * c5)),
