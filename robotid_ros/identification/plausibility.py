@@ -10,21 +10,21 @@
 """Checks of recordings against the robot description: degrees, joints that should stand, unit and sign of torques."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters, full_regressor, inverse_dynamics
+from robotid_ros.dynamics import full_regressor, inverse_dynamics
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.config import AT_REST
-from robotid_ros.identification.information import ROUNDING, Rows, reweighted, solve, solved
-from robotid_ros.identification.judge import GROUPS, WORTH, Bench, Score, groups
+from robotid_ros.identification.hypotheses import SAY
+from robotid_ros.identification.information import Rows, reweighted, solve, solved
+from robotid_ros.identification.judge import GROUPS, groups
 from robotid_ros.identification.prior import is_placeholder
-from robotid_ros.identification.samples import ENOUGH, evenly_weighted, joint_columns
+from robotid_ros.identification.samples import ENOUGH, joint_columns
 from robotid_ros.identification.terms import PLAIN, Terms
 from robotid_ros.identification.verdict import STILL, moved
 from robotid_ros.model.robot_model import RobotModel
@@ -42,10 +42,6 @@ _NO_GRAVITY = (
     'the efforts hold no gravity, and do hold what motion needs: the driver takes gravity out before it tells them, or '
     'the arm stands otherwise than described; record the whole torque, or the currents, of the motors'
 )
-_SAY = (
-    'say what they are in the configuration (effort, torque_constants, gear_ratios), and name columns of currents in a '
-    'CSV current/JOINT'
-)
 _TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice; 13 degrees are a small motion
 _OFF, _WRONG, _FAR = 3.0, 5.0, 10.0
 """Factors: what is off by more than errors are; what contradicts a description in the median of the joints, or a speed
@@ -53,11 +49,6 @@ limit; an order of magnitude, by which constants differ from motor to motor, and
 limits, do not. The masses of a single link may be anything, but not two orders of magnitude off."""
 _SLIGHT = 0.02  # of the power that drives a joint, of samples at an extreme, of the largest gravity: as good as none
 _LEVEL, _BESIDE = 0.001, 0.25  # of a torque's range: what counts as one value, and as near its end
-_STRIBECK = 0.05  # of the largest speed, the width of what friction is larger by near standstill
-_NO_ERROR = 0.3, 0.03, 1e-3  # of a joint's effort: what counts as no error, step by step
-_SEVERAL = 2.0  # findings' worth, where nothing else speaks: by chance, a changed recording of 45 arms gained 1.5
-_HELD = 0.005  # weight of a factor's logarithm, so that a joint which hardly acts on another keeps its own
-_FACTOR = 1e4  # largest of a joint
 
 
 def require_radians(datasets: Sequence[Dataset], model: RobotModel) -> None:
@@ -220,9 +211,8 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
       the configuration calls them; where a model of bodies explains them, other masses are as good a cause;
     - else, what is off in single joints is noted.
 
-    Without any mass of the description, the efforts of joints that act on each other tell whether they are in one unit
-    (:func:`mutual_factors`), whatever is said of them. That is a doubt where masses of the description agree, or,
-    without any, where it is worth two findings; else it is noted, and so are torques beyond some effort limits only.
+    Torques beyond all effort limits are a doubt, those beyond some are noted. Whether the efforts are in one unit at
+    all, the search for the set-up asks (:mod:`robotid_ros.identification.setup_search`).
 
     Parameters
     ----------
@@ -236,25 +226,24 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     described = not is_placeholder(model)
     beside = _beside_prior(datasets, model) if described else ()
     factors = _of_description(datasets, model, *beside) if described else np.full(model.n, np.nan)
-    said = [_beyond_efforts(share), _mixed_units(datasets, model, factors)]
-    mixed = next((text for doubtful, text in said if text and not doubtful), '')
-    perhaps = tuple(text for doubtful, text in said if doubtful)
+    only_some, beyond = _beyond_efforts(share)
+    beyond, perhaps = ('', (beyond,)) if only_some else (beyond, ())
     if not described:
         told = (
             f"; their root mean square is at most {100.0 * share.max():.2g} % of a joint's limit" if len(share) else ''
         )
-        return Size(mixed, '', perhaps if stated else (*perhaps, _UNSTATED + told))
+        return Size(beyond, '', perhaps if stated else (*perhaps, _UNSTATED + told))
     if _weightless(datasets, model, *beside):
         return Size(_NO_GRAVITY, '', ())
     known = np.abs(factors[np.isfinite(factors)])
     if not len(known):
-        return Size(mixed, '', perhaps)
+        return Size(beyond, '', perhaps)
     cause = ''
     if known.max() > _FAR * known.min():
         cause = (
             f'the efforts are {known.min():.2g} to {known.max():.2g} times what the masses of the description need, '
             'differently in each joint: they may be currents, or torques of motors before their gears, whatever was '
-            f'said; {_SAY}'
+            f'said; {SAY}'
         )
     off = 2 * max(np.sum(known < 1.0 / _OFF), np.sum(known > _OFF)) > len(known)
     size = float(np.exp(np.median(np.log(known))))
@@ -266,10 +255,10 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
             or_else = '; or these are masses of links without motors: then take the inertials out of the description'
         doubt = (
             f'the efforts of most joints are {size:.2g} times what the masses of the description need: they may be '
-            f'{what}; {_SAY}{or_else}'
+            f'{what}; {SAY}{or_else}'
         )
         return Size(doubt, cause, ())
-    return Size(mixed, cause, (*perhaps, *check_motor_side(factors, model.joint_names)))
+    return Size(beyond, cause, (*perhaps, *check_motor_side(factors, model.joint_names)))
 
 
 def _beyond_efforts(share: Array) -> tuple[bool, str]:
@@ -297,124 +286,6 @@ def _of_description(
     gravity[:, size < _SLIGHT * size.max()] = 0.0  # of an axis that is vertical but for digits
     whole, alone = (prior_factors(torque, each, dq, ddq) for each in (prior, gravity))
     return np.where(np.isfinite(whole), whole, alone)
-
-
-def _mixed_units(datasets: Sequence[Dataset], model: RobotModel, described: Array) -> tuple[bool, str]:
-    """Return that a factor for each joint's effort makes bodies predict states left out better, or nothing.
-
-    And whether that is doubtful: so many factors bend to whatever else is wrong. A second witness makes them certain:
-    they bring the torques of the joints nearer to one multiple of those of the description, whose factors
-    ``described``, shape (n,), are known; or without any, they are worth two findings.
-    """
-    samples = evenly_weighted(datasets, model, None).thinned(ENOUGH)
-    base = base_parameters(model.at_motors(), rotor_inertia=True, tolerance=DATA_TOLERANCE)
-    rigid, friction = base.regressor(samples.q, samples.dq, samples.ddq), friction_model(PLAIN)
-    factors = mutual_factors(rigid, samples.dq, samples.target)
-    own, label = samples.friction_columns(friction, np.zeros((samples.n, 0))), groups(samples, GROUPS)
-
-    def held_out(unit: Array) -> Score:
-        there = replace(samples, target=samples.target * unit, measured=samples.measured * unit)
-        found = Bench.of(there, label, rigid, own).linear(friction)[0]
-        return Score(squares=found.squares / unit**2, count=found.count)
-
-    plain, fitted = held_out(np.ones(model.n)), held_out(factors)
-    if not plain.contradicted_by(fitted, worth=WORTH):
-        return False, ''
-    missed = 100.0 * np.stack([plain.rmse, fitted.rmse]) / (np.sqrt(np.mean(samples.measured**2, axis=0)) + 1e-300)
-    worst = int(np.argmax(missed[0] / np.maximum(missed[1], 1e-300)))
-    known = np.isfinite(described)
-    now, then = (np.log(np.abs(each[known])) for each in (described, described * factors))
-    if known.sum() > 1:
-        doubtful = float(np.std(then)) >= float(np.std(now))
-    else:
-        doubtful = plain.gain(fitted)[0] <= _SEVERAL * WORTH
-    listed = ', '.join(f'{name} {k:.2g}' for name, k in zip(model.joint_names, factors, strict=True))
-    return doubtful, (
-        f'the efforts of the joints {"may not be" if doubtful else "are not"} torques in one unit: in states left out, '
-        f'bodies of any masses miss {missed[0, worst]:.2g} % of that of {model.joint_names[worst]}, and '
-        f'{missed[1, worst]:.2g} % with a factor for each joint that acts on another ({listed}): they may be currents, '
-        'or torques of motors before their gears, or a constant is wrong, or the arm stands otherwise than described; '
-        f'{_SAY}'
-    )
-
-
-def mutual_factors(rows: Array, dq: Array, torque: Array) -> Array:
-    """Return what each joint's torque, shape (N, n), has to be multiplied with so that bodies explain all of them.
-
-    What a motion of one joint asks of another, the other's asks of the first: the mass matrix is symmetric, and gravity
-    is the slope of one energy. Efforts that are torques times a factor of each joint, such as motor currents, break
-    this. The factors are found from it as far as joints act on each other, but for one that is common to all, without
-    any mass of the description.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, n, b)
-        Regressor of the base parameters, at the motors where drives are coupled, as the others.
-    dq : ndarray, shape (N, n)
-        [rad/s or m/s]
-    torque : ndarray, shape (N, n)
-        In whatever units.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        With a geometric mean of 1; 1 for joints without torque or motion.
-    """
-    n = dq.shape[1]
-    grams = np.zeros((n, rows.shape[2] + 1, rows.shape[2] + 1))  # of the regressor and the torque, by joint
-    for j in range(n):
-        speed, fastest = dq[:, j], float(np.abs(dq[:, j]).max(initial=0.0))
-        moving = np.abs(speed) > AT_REST * fastest
-        sign, near = np.sign(speed), np.exp(-np.abs(speed) / (_STRIBECK * fastest + 1e-300))
-        own = np.stack([sign, speed, sign * speed**2, sign * near, np.ones(len(speed))], axis=1)[moving]
-        signals = np.concatenate([rows[moving, j], torque[moving, j, None]], axis=1)
-        if moving.sum() <= 2 * own.shape[1]:
-            continue
-        own /= np.linalg.norm(own, axis=0) + 1e-300
-        left = signals - own @ np.linalg.lstsq(own, signals, rcond=None)[0]
-        size = float(np.linalg.norm(left[:, -1]))
-        if size > 0.0:
-            grams[j] = left.T @ left / size**2
-    known = grams[:, -1, -1] > 0.0
-    factors = np.ones(n)
-    if known.sum() > 1:
-        factors[known] = np.exp(_fitted(grams[known]))
-    return factors
-
-
-def _fitted(grams: Array) -> Array:
-    """Return the logarithms of the factors, shape (n,), by which the errors of all joints are least.
-
-    The sum of the errors' logarithms has many minima, in which some joints are explained very well and others not at
-    all. So it is minimised with an error that counts as none which is large at first, and small in the end.
-    """
-    scale = 1.0 / np.sqrt(np.maximum(np.einsum('jkk->k', grams[:, :-1, :-1]), 1e-300))
-    square, product = grams[:, :-1, :-1] * scale * scale[:, None], grams[:, :-1, -1] * scale
-
-    def cost(logarithms: Array, none: float) -> tuple[float, Array]:
-        share = np.exp(logarithms.mean() - logarithms)  # what a torque of 1 is in a joint's effort
-        found = np.ones(len(grams))
-        for _ in range(12):
-            weight = 1.0 / (found + none**2)
-            matrix = np.tensordot(weight * share**2, square, 1)
-            matrix[np.diag_indices(len(matrix))] += ROUNDING * np.trace(matrix)
-            x = np.linalg.solve(matrix, (weight * share) @ product)
-            own, along = share**2 * np.einsum('k,jkl,l->j', x, square, x), share * (product @ x)
-            before, found = found, np.maximum(1.0 - 2.0 * along + own, 0.0)
-            if np.abs(np.log((found + none**2) / (before + none**2))).max() < 1e-6:
-                break
-        centred = logarithms - logarithms.mean()
-        slope = 2.0 * (along - own) / (found + none**2) + 2.0 * _HELD * centred
-        return float(np.sum(np.log(found + none**2)) + _HELD * centred @ centred), slope - slope.mean()
-
-    from scipy.optimize import minimize  # not at the top: see robotid_ros.signals.filtering
-
-    best = np.zeros(len(grams))
-    for none in _NO_ERROR:
-        bounds = [(-np.log(_FACTOR), np.log(_FACTOR))] * len(best)
-        best = minimize(cost, best, args=(none,), jac=True, method='L-BFGS-B', bounds=bounds).x
-        best = best - best.mean()
-    return np.asarray(best)
 
 
 def _share_of_efforts(datasets: Sequence[Dataset], model: RobotModel) -> Array:

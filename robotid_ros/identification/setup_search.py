@@ -32,6 +32,7 @@ from robotid_ros.dynamics import full_regressor
 from robotid_ros.identification.config import AT_REST
 from robotid_ros.identification.hypotheses import (
     LARGEST_RATIO,
+    LEAST_FACTOR,
     LEAST_RATIO,
     LEAST_TILT,
     along_axes,
@@ -42,8 +43,10 @@ from robotid_ros.identification.hypotheses import (
     exchanges,
     joints_left,
     mounted,
+    mutual_factors,
     reversals,
     reversed_alike,
+    several_units,
     whole,
     without_sign,
     zeros,
@@ -111,6 +114,7 @@ class _Test:
         dq, ddq = samples.dq @ setup.position.T, samples.ddq @ setup.position.T
         rigid = self._rigid(setup.gravity, q, dq, ddq)
         at_motors = [ddq @ drives.T, np.sign(dq @ drives.T), dq @ drives.T, np.ones_like(dq), q - q.mean(axis=0)]
+        at_motors[-1] = at_motors[-1] * _units(setup)
         parts = [rigid, *(signal[:, None, :] * drives.T for signal in at_motors)]
         if added is not None:
             parts.append(rigid[:, :, -10:] * added[:, None, None])
@@ -166,14 +170,24 @@ class _Test:
 
     def cost(self, setup: SetUp, *, free: bool = False, passes: int = PASSES) -> float:
         """Return minus the logarithm of the posterior at its maximum; ``free`` lets friction drive a joint."""
-        return self.solve(self.information(*self.rows(setup)), free=free, passes=passes)[1]
+        stretched = self.independent / self.n * float(np.linalg.slogdet(setup.torque)[1])  # of the recorded efforts
+        return self.solve(self.information(*self.rows(setup)), free=free, passes=passes)[1] - stretched
 
     def score(self, setup: SetUp, label: IntArray, added: Array | None = None, *, free: bool = False) -> Score:
         """Return the held-out errors in the coordinates of the set-up; ``free`` lets friction drive a joint."""
         rows, torque = self.rows(setup, added)
         bench = Bench.of_parts([self.information(rows, torque, label == k) for k in np.unique(label)])
         precision = self.solve(bench.total, free=free)[2]
-        return bench.score(lambda info: self.solve(info, precision, free=free)[0])
+        found = bench.score(lambda info: self.solve(info, precision, free=free)[0])
+        return replace(found, squares=found.squares / _units(setup) ** 2)
+
+    def in_several_units(self, setup: SetUp) -> SetUp:
+        """Return the set-up in which each effort has a unit of its own."""
+        samples, torque = self.samples, setup.torque
+        bodies = np.linalg.inv(torque) @ self.rows(setup)[0][:, :, : 11 * self.n]
+        factors = mutual_factors(bodies, samples.dq @ setup.position.T @ torque, samples.target)
+        size = np.linalg.norm(samples.target) / np.linalg.norm(samples.target * factors)  # as large as before
+        return several_units(setup, self.described, factors, float(size))
 
     def tilted(self, setup: SetUp) -> SetUp:
         """Return a set-up with the direction of gravity found from its own, by Gauss-Newton's method."""
@@ -202,6 +216,11 @@ class _Test:
         return replace(setup, gravity=gravity)
 
 
+def _units(setup: SetUp) -> Array:
+    """Return what the efforts that make each torque are multiplied with, shape (n,), in the mean."""
+    return np.asarray(np.sqrt(np.sum(setup.torque**2, axis=1) / np.count_nonzero(setup.torque, axis=1)))
+
+
 def _any_bodies(model: RobotModel) -> Array:
     """Return the parameters of rods between the joints, shape (10 n,), of the mass that the prior takes as unknown."""
     mass = standard_prior(model, rotor_inertia=False)[1].reshape(-1, 10)[:, 9]
@@ -213,7 +232,9 @@ def _any_bodies(model: RobotModel) -> Array:
     return result.ravel()
 
 
-def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetUp, Decision]:
+def find_setup(
+    datasets: Sequence[Dataset], described: RobotModel, *, units_only: bool = False
+) -> tuple[SetUp, Decision]:
     """Return the set-up of some recordings and what was compared.
 
     Parameters
@@ -222,6 +243,8 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
         As recorded.
     described : RobotModel
         Gravity and drives as the description and the configuration have them.
+    units_only : bool
+        Whether to ask only if the efforts are in one unit, which spoils the estimates that take a recording as it is.
 
     Returns
     -------
@@ -241,22 +264,12 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
     moments = _moments(datasets, judged)
     for _ in range(described.n + 1):  # at most one finding a joint, and the mount
         search.doubts.clear()  # they are about what holds
-        changed = _change(setup, search, held, moments)
-        single = search.ranked(_neighbours(setup, search.screen))
-        several = [
-            found for kind in ('axis', 'torque') if (found := _several_reversed(setup, search.screen, kind)) is not None
-        ]
-        challenger = search.challenger(sorted([*single, *several], key=lambda pair: pair[0]), setup, held)
-        # Apart from the others: so many would take the places of all before the judge.
-        exchanged = search.challenger(search.ranked(exchanges(setup, described)), setup, held)
-        if exchanged is not None and (challenger is None or challenger[1].contradicted_by(exchanged[1], 1, WORTH)):
-            challenger = exchanged
-        if challenger is not None and challenger[0].findings[-1].kind == 'gravity':
-            # A direction bends to whatever else is wrong: a reversed joint and a mount may explain far more together.
-            elsewhere = (each for turned in reversals(setup, described) for each in _mounts(turned, search.screen))
-            better = search.challenger(search.ranked(elsewhere), setup, held)
-            if better is not None and challenger[1].contradicted_by(better[1], 1, WORTH):
-                challenger = better
+        changed = None if units_only else _change(setup, search, held, moments)
+        challenger = None if units_only else search.best_described(setup, held)
+        if not any(each.kind == 'units' for each in setup.findings):
+            units = search.in_several_units(setup, held)
+            if units is not None and (challenger is None or units[1].value < challenger[1].value):
+                challenger = units
         if changed is not None and (challenger is None or changed[1].value < challenger[1].value):
             setup = replace(setup, findings=(*setup.findings, changed[0]))
             break
@@ -265,12 +278,12 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
         setup, held = challenger
     if any(each.kind == 'gravity' for each in setup.findings[:-1]):  # it was found before what came after
         setup = mounted(setup, whole(search.test.tilted(setup).gravity), described.gravity)
-    unsigned = without_sign(samples, described)
-    varies = np.sqrt(np.sum(np.var(judged.target, axis=0)))
-    if unsigned is not None:
-        left = min(np.linalg.norm(each.rmse) for each in (held, search.score(setup, free=True)))
-        if left > _UNEXPLAINED * varies:
-            setup = replace(SetUp.as_described(described), findings=(unsigned,))
+    unsigned = None if units_only else without_sign(samples, described)
+    if unsigned is not None and not search.explains(setup, held):
+        setup = replace(SetUp.as_described(described), findings=(unsigned,))
+    elif any(each.kind == 'units' for each in setup.findings):  # the factors are known only up to a common one
+        found = tuple(replace(each, undone=False) for each in setup.findings)
+        setup = replace(SetUp.as_described(described), findings=found)
     chosen = '; '.join(each.text for each in setup.findings) or 'as described'
     if not setup.lost:
         setup = replace(setup, doubt=search.doubt(setup))
@@ -293,6 +306,11 @@ class _Search:
             self.tried.append(Alternative(name=name, error=found.rmse))
         return found
 
+    def explains(self, setup: SetUp, held: Score) -> bool:
+        """Return whether a set-up with a score explains the torque's variation, be it with friction that drives."""
+        left = min(np.linalg.norm(each.rmse) for each in (held, self.score(setup, free=True)))
+        return bool(left <= _UNEXPLAINED * np.sqrt(np.sum(np.var(self.test.samples.target, axis=0))))
+
     def ranked(self, candidates: Iterable[SetUp]) -> list[tuple[float, SetUp]]:
         """Return candidates with their costs, the least first.
 
@@ -305,6 +323,41 @@ class _Search:
         rough = sorted(((self.screen.cost(each, passes=_ROUGH), each) for each in possible), key=lambda pair: pair[0])
         likely = [(self.screen.cost(each), each) for _, each in rough[:_LIKELY]]
         return [*sorted(likely, key=lambda pair: pair[0]), *rough[_LIKELY:]]
+
+    def best_described(self, setup: SetUp, held: Score) -> tuple[SetUp, Score] | None:
+        """Return the set-up that takes the place of what holds, of those that turn or exchange what was recorded."""
+        several = [
+            found for kind in ('axis', 'torque') if (found := _several_reversed(setup, self.screen, kind)) is not None
+        ]
+        candidates = [*self.ranked(_neighbours(setup, self.screen)), *several]
+        best = self.challenger(sorted(candidates, key=lambda pair: pair[0]), setup, held)
+        # Apart from the others: so many would take the places of all before the judge.
+        exchanged = self.challenger(self.ranked(exchanges(setup, self.test.described)), setup, held)
+        if exchanged is not None and (best is None or best[1].contradicted_by(exchanged[1], 1, WORTH)):
+            best = exchanged
+        if best is not None and best[0].findings[-1].kind == 'gravity':
+            # A direction bends to whatever else is wrong: a reversed joint and a mount may explain far more together.
+            elsewhere = (
+                each for turned in reversals(setup, self.test.described) for each in _mounts(turned, self.screen)
+            )
+            better = self.challenger(self.ranked(elsewhere), setup, held)
+            if better is not None and best[1].contradicted_by(better[1], 1, WORTH):
+                best = better
+        return best
+
+    def in_several_units(self, setup: SetUp, held: Score) -> tuple[SetUp, Score] | None:
+        """Return the set-up in which each effort has a unit of its own, where it takes the place of what holds.
+
+        Factors that hardly differ leave a doubt: a constant may be a little wrong.
+        """
+        found = self.challenger([(0.0, self.test.in_several_units(setup))], setup, held)
+        if found is None:
+            return None
+        sizes = np.linalg.norm(found[0].torque, axis=0)
+        if sizes.max() > LEAST_FACTOR * sizes.min():
+            return found
+        self.doubts.append((WORTH, found[0].findings[-1]))
+        return None
 
     def challenger(
         self, candidates: Sequence[tuple[float, SetUp]], setup: SetUp, held: Score
@@ -346,6 +399,7 @@ class _Search:
         # Hypotheses count within their kind, since all kinds are as likely. Bodies that the description excludes may
         # explain states left out nearly as well: how strange they are counts too.
         fall, sure = held.gain(least_error)[0], held.loses_to(least_error, alike_in_kind)
+        fall -= _free(best) * _UNUSUAL / screen.independent
         added = max(len(best.findings) - len(known), 1)
         bodies = screen.strangeness(setup) - screen.strangeness(best)
         if bodies > added * _UNUSUAL and held.loses_to(least_error):
@@ -363,6 +417,11 @@ class _Search:
         found = {(each.kind, each.joints) for each in setup.findings}
         others = [pair for pair in self.doubts if (pair[1].kind, pair[1].joints) not in found]
         return max(others, key=lambda pair: pair[0])[1] if others else None
+
+
+def _free(setup: SetUp) -> int:
+    """Return how many numbers the last finding was free to choose: a factor of each joint's effort but one."""
+    return len(setup.zero) - 1 if setup.findings[-1].kind == 'units' else 0
 
 
 def _neighbours(setup: SetUp, test: _Test) -> Iterator[SetUp]:

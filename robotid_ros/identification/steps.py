@@ -159,12 +159,8 @@ def identify(
         first = first_answer(told, model, base)
         report = partial(_after, progress, f'plain least squares leave {first:.3g} % of the torque')
         report(0.0, 'the first answer')
-    setup = stated
-    decisions: tuple[Decision, ...] = ()
-    if config.automatic and strokes is None:
-        report(0.01, 'compare the recording with the description')
-        setup, found = find_setup(training, model)
-        decisions = (found,)
+    report(0.01, 'compare the recording with the description')
+    setup, found = find_setup(training, model, units_only=not config.automatic or strokes is not None)
     kept = _fitted(training, model, setup, config, report, strokes)
     if setup.findings and not setup.lost:
         # What a simple model takes for another set-up may be friction that the whole one knows.
@@ -176,11 +172,11 @@ def identify(
         if (gained := old.gain(new)[0]) <= 0.0:
             left = [f'{each.relative_error_total:.3g} %' for each in (with_it, without)]
             said = f'as described: the whole model leaves {left[1]} of held-out torque, and predicts no better with'
-            decisions = (replace(decisions[0], chosen=f'{said} {left[0]} and this: {decisions[0].chosen}'),)
+            found = replace(found, chosen=f'{said} {left[0]} and this: {found.chosen}')
             setup = replace(stated, doubt=setup.findings[-1] if gained > -DOUBTFUL else None)
             kept = other[0], replace(other[1], setup=setup), *other[2:]
     arm, chosen, fit, ways = kept
-    decisions = (*decisions, *chosen.decisions)
+    decisions = (found, *chosen.decisions)
     report(0.85, 'make the parameters physically consistent')
     judges = {}
     for name, given in (('validation', validation), ('test', test)):

@@ -24,6 +24,7 @@ from robotid_ros.errors import ModelWarning
 from robotid_ros.identification import hypotheses, identify, setup_search
 from robotid_ros.identification.judge import Decision, Score
 from robotid_ros.identification.plausibility import torque_size
+from robotid_ros.identification.samples import evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.model import RobotModel
@@ -132,6 +133,44 @@ def test_hypotheses_count_within_their_kind(others: str, taken: bool) -> None:
     assert (found is not None) == taken
 
 
+@pytest.mark.parametrize(('independent', 'taken'), [(100.0, False), (1e4, True)])
+def test_factors_of_units_cost_as_much_as_their_number_says(independent: float, taken: bool) -> None:
+    described = SetUp.as_described(ARM)
+    units = hypotheses.several_units(described, ARM, np.array([3.0, 1.0, 1.0, 1.0, 1.0, 1.0 / 3.0]), 1.0)
+
+    def score(setup: SetUp, *_: object, **__: object) -> Score:
+        squares = np.full((10, ARM.n), np.exp(-0.5 if setup is units else 0.0))  # L falls by a quarter
+        return Score(squares=squares, count=np.ones((10, ARM.n)))
+
+    def cost(setup: SetUp, *, free: bool = False) -> float:
+        return -1.0 if setup is units else 0.0
+
+    test = SimpleNamespace(
+        cost=cost, strangeness=lambda setup: 7.0, score=score, described=ARM, independent=independent
+    )
+    search = setup_search._Search(test, test, np.zeros(10, dtype=int))
+    found = search.challenger([(0.0, units)], described, score(described))
+    assert (found is not None) == taken
+
+
+def test_efforts_in_known_units_are_as_probable_and_leave_as_much_as_torques() -> None:
+    bare = replace(SHORT, inertial=np.zeros_like(SHORT.inertial))
+    data = recorded(0, SHORT)
+    factors = np.array([4.0, 1.0, 0.3])
+    factors *= np.linalg.norm(data.tau) / np.linalg.norm(data.tau * factors)  # as large as before
+    tests = [
+        setup_search._Test(evenly_weighted([each], bare, None).thinned(400), bare)
+        for each in (data, changed(data, np.eye(3), np.diag(factors)))
+    ]
+    as_they_are = SetUp.as_described(bare)
+    known = hypotheses.several_units(as_they_are, bare, 1.0 / factors, 1.0)
+    torques, efforts = tests[0].cost(as_they_are), tests[1].cost(known)
+    assert efforts - torques == pytest.approx(tests[0].independent / 3 * np.log(factors).sum(), rel=1e-3)
+    label = setup_search.groups(tests[0].samples, 10)
+    left = [test.score(setup, label).rmse for test, setup in zip(tests, (as_they_are, known), strict=True)]
+    np.testing.assert_allclose(left[1], factors * left[0], rtol=1e-3)
+
+
 def test_a_doubt_about_the_set_up_is_told_and_kept() -> None:
     doubt = hypotheses.mounted(SetUp.as_described(ARM), -ARM.gravity, ARM.gravity).findings[0]
     setup = replace(SetUp.as_described(ARM), doubt=doubt)
@@ -201,7 +240,7 @@ def test_a_finding_that_the_whole_model_does_not_need_is_dropped(monkeypatch) ->
     data, turn = recorded(1, SHORT), np.diag([1.0, 1.0, -1.0])
     false, decision = find_setup([changed(data, turn, turn)], SHORT)
     assert false.findings
-    monkeypatch.setattr('robotid_ros.identification.steps.find_setup', lambda training, model: (false, decision))
+    monkeypatch.setattr('robotid_ros.identification.steps.find_setup', lambda *_, **_only: (false, decision))
     wrong, true = identify(data, SHORT), identify(changed(data, turn, turn), SHORT)
     assert wrong.setup.findings == ()
     assert wrong.usable
@@ -218,7 +257,7 @@ def test_a_finding_that_is_dropped_but_predicts_as_well_stays_a_doubt(monkeypatc
     turned = next(hypotheses.zeros(stated, ARM))
     assert turned.findings[0].joints == ARM.joint_names[:1]
     decision = Decision(subject='set-up', chosen=turned.findings[0].text)
-    monkeypatch.setattr('robotid_ros.identification.steps.find_setup', lambda training, model: (turned, decision))
+    monkeypatch.setattr('robotid_ros.identification.steps.find_setup', lambda *_, **_only: (turned, decision))
     result = identify(recorded(1), ARM)
     assert result.usable
     assert result.setup.findings == ()
