@@ -237,7 +237,7 @@ def several_units(setup: SetUp, model: RobotModel, factors: Array, size: float) 
     text = (
         'the efforts of the joints are not torques in one unit: bodies explain them with a factor for each joint that '
         f'acts on another ({listed}), so they may be currents, or torques of motors before their gears, or a constant '
-        'is wrong'
+        'is wrong, or the arm differs otherwise from its description'
     )
     finding = Finding(kind='units', joints=model.joint_names, text=text, remedy=SAY, undone=False)
     return replace(setup, torque=setup.torque * (size * factors), findings=(*setup.findings, finding))
