@@ -369,7 +369,7 @@ def overall(
 ) -> tuple[bool, str]:
     """Return whether a result can be used, and the sentence that says it.
 
-    A result with joints that cannot be used is usable for the others, as long as these carry most of the torque.
+    A result with joints that cannot be used is usable for the others, as long as these are half of the joints at least.
 
     Parameters
     ----------
