@@ -51,7 +51,10 @@ class WatchdogConfig(Settings):
 
     # Less than 0.1 s cannot be told from a tick that came late.
     joint_state_timeout: float = setting(
-        0.5, 'Longest time without a joint state before the arm is stopped', unit='s', range=(0.1, 60.0)
+        0.5,
+        'Longest time without a joint state before the arm is stopped; after 0.3 of it the arm is led no further',
+        unit='s',
+        range=(0.1, 60.0),
     )
     tracking_tolerance: float = setting(
         0.2,

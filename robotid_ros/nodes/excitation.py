@@ -347,7 +347,7 @@ class ExcitationNode(Node):
             self._driver.link.require_controller(patience, self._cancelled)
             run = run_config
             if run.trajectory_replacement == 'auto':
-                controllers = self._driver.surroundings.commanders.controllers(patience)
+                controllers = self._driver.surroundings.commanders.controllers(patience, self._cancelled)
                 run = replace(run, trajectory_replacement=replacement(self, controllers))
             arm = arm_check(model, config)
             plan = plan_run(position, motion, reference_check(model, config), run, arm)

@@ -74,11 +74,12 @@ class Commanders:
         clients = _others(node, node.get_subscriptions_info_by_topic(self._feedback), own=self._acts)
         return publishers | clients
 
-    def controllers(self, patience: float = 0.0) -> list[str]:
+    def controllers(self, patience: float = 0.0, cancelled: threading.Event | None = None) -> list[str]:
         """Return the nodes that take this node's trajectories, as far as their names are known by then.
 
-        With a ``patience`` [s] it waits for them, and must be called off the executor's thread.
+        With a ``patience`` [s] it waits for them unless cancelled, and must be called off the executor's thread.
         """
+        given_up = threading.Event() if cancelled is None else cancelled
         deadline = time.monotonic() + patience
         while True:
             if self._acts:
@@ -86,9 +87,9 @@ class Commanders:
             else:
                 found = self._node.get_subscriptions_info_by_topic(self._topic)
             names = set(node_names(found))
-            if NAMELESS not in names or time.monotonic() >= deadline:
+            left = deadline - time.monotonic()
+            if NAMELESS not in names or left <= 0.0 or given_up.wait(min(left, _PERIOD)):
                 return sorted(names - {NAMELESS})
-            time.sleep(_PERIOD)
 
     def accept(self) -> list[str]:
         """Take those that are there now for no reason to stop, and return their names."""

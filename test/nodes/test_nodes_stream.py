@@ -10,6 +10,8 @@
 
 """What is sent when, without an arm: a stop that cannot be planned, clocks that stand and jump, lost messages."""
 
+import threading
+
 import numpy as np
 import pytest
 from execution_loop import MODEL, PLAN
@@ -114,11 +116,14 @@ def test_messages_that_are_lost_here_are_no_slow_driver(node, kept, said):
 
 def test_a_controller_is_known_by_its_name_before_it_is_asked(node, monkeypatch):
     """It is discovered before its name: asked by what stands in for that, a start ended in a fault of our own."""
-    answers = iter([[NAMELESS], [NAMELESS, '/other'], ['/other', '/controller'], [NAMELESS, '/other']])
+    answers = iter([[NAMELESS], [NAMELESS, '/other'], ['/other', '/controller'], *2 * [[NAMELESS, '/other']]])
     monkeypatch.setattr('robotid_ros.nodes.surroundings.node_names', lambda _: next(answers))
     commanders = Commanders(node, 'joint_trajectory', 'follow_joint_trajectory', acts=False)
     assert commanders.controllers(300.0) == ['/controller', '/other']
     assert commanders.controllers() == ['/other']
+    cancelled = threading.Event()
+    cancelled.set()
+    assert commanders.controllers(300.0, cancelled) == ['/other']
 
 
 def start_checks(node):
