@@ -42,6 +42,11 @@ _NO_GRAVITY = (
     'the efforts hold no gravity, and do hold what motion needs: the driver takes gravity out before it tells them, or '
     'the arm stands otherwise than described; record the whole torque, or the currents, of the motors'
 )
+_REVERSED = (
+    'the efforts of most joints have the opposite sign of what the masses of the description need: turn their '
+    'signs, or those of their constants; or they bear no weight but springs, for example: then take the inertials out '
+    'of the description'
+)
 _TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice; 13 degrees are a small motion
 _OFF, _WRONG, _FAR = 3.0, 5.0, 10.0
 """Factors: what is off by more than errors are; what contradicts a description in the median of the joints, or a speed
@@ -207,6 +212,7 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     - most joints are off by three times and, in the median, by five: a doubt, for published descriptions of one arm
       differ by a factor of two at most. Not all have to be, since constants and gears differ from motor to motor. One
       joint alone has to be off by a hundred times;
+    - most factors are negative: a doubt, which states left out do not show: a linear model has negative masses then;
     - factors differ by ten times: a cause, should the model fail. So are currents whose constants nobody gave, whatever
       the configuration calls them; where a model of bodies explains them, other masses are as good a cause;
     - else, what is off in single joints is noted.
@@ -235,9 +241,12 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
         return Size(beyond, '', perhaps if stated else (*perhaps, _UNSTATED + told))
     if _weightless(datasets, model, *beside):
         return Size(_NO_GRAVITY, '', ())
-    known = np.abs(factors[np.isfinite(factors)])
+    signed = factors[np.isfinite(factors)]
+    known = np.abs(signed)
     if not len(known):
         return Size(beyond, '', perhaps)
+    if 2 * np.sum(signed < 0.0) > len(signed):
+        return Size(_REVERSED, '', ())
     cause = ''
     if known.max() > _FAR * known.min():
         cause = (

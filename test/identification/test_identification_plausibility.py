@@ -450,6 +450,22 @@ def test_gravity_alone_tells_currents_where_accelerations_are_noise() -> None:
         assert ('they may be currents' in size.doubt) == told
 
 
+def test_an_arm_without_friction_whose_torques_are_all_reversed_is_refused() -> None:
+    """A linear model has negative masses then, and predicts states left out as well."""
+    model, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(0)
+    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    torque = pinocchio_torque(model, *motion[1:])
+    torque += 0.02 * torque.std(axis=0) * rng.standard_normal(torque.shape)
+    said = 'the efforts of most joints have the opposite sign'
+    for count, most in ((0, False), (2, False), (3, True), (6, True)):  # of five that are known
+        turned = dataset(model, motion, np.where(np.arange(6) < count, -1.0, 1.0) * torque)
+        assert torque_size([turned], model).doubt.startswith(said) == most
+    for estimator, told in (('wls', said), ('auto', 'the torque of each of')):
+        result = identify(turned, model, config=replace(PLAIN, estimator=estimator))
+        assert not result.usable
+        assert result.reason.startswith(told)
+
+
 def test_torques_beyond_all_effort_limits_are_refused_and_beyond_some_told() -> None:
     model = RobotModel.from_urdf(UR10E)
     motion = fourier_motion(6, np.random.default_rng(0), size=0.8, seconds=6.0)
