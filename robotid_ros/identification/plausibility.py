@@ -409,8 +409,9 @@ def _clipped(torque: Array, model: Array) -> float:
     """Return the share of samples, (N,), that stand at a limit near an extreme, 0 where the torque ends as signals do.
 
     One value occurs there far more often than any other one near it, and hardly any lies beyond, as where resampling
-    overshoots. Quantised torque has levels, of which the last ones are seldom; and where a torque stands still near its
-    extreme for a reason, as in steady motion, the model's does too.
+    overshoots. Quantised torque has levels, of which the last ones are seldom. The crest of a smooth torque, whose
+    samples grow as the root of the depth below it, has as many in the next six parts as in the first two. And where a
+    torque stands still near its extreme for a reason, as in steady motion, the model's does too.
     """
     if not len(torque):  # a joint whose recorded velocity is zero throughout
         return 0.0
@@ -420,7 +421,8 @@ def _clipped(torque: Array, model: Array) -> float:
         pairs = np.convolve(np.bincount(level[level * _LEVEL < _BESIDE], minlength=2), [1, 1], 'valid')
         first = int(np.argmax(pairs))  # a value may lie between two levels
         at, beyond = (level == first) | (level == first + 1), np.count_nonzero(level < first)
-        beside = np.max(np.delete(pairs, np.s_[max(first - 1, 0) : first + 2]), initial=0)
+        other = np.max(np.delete(pairs, np.s_[max(first - 1, 0) : first + 2]), initial=0)
+        beside = max(other, np.count_nonzero((level > first + 1) & (level < first + 8)))
         often = at.sum() > max(_OFF * beside, _OFF * beyond, _SLIGHT * len(torque))
         if often and beside and np.std(model[at]) > _OFF * _LEVEL * span:
             return float(at.mean())

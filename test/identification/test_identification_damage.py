@@ -162,6 +162,18 @@ def test_a_signal_that_turns_at_its_extremes_has_no_limit(step) -> None:
     assert plausibility._clipped(np.round(model / step) * step if step else model, model) == 0.0
 
 
+def test_no_crest_of_a_smooth_torque_is_a_limit() -> None:
+    """Of 300 random sums of sines, some with a little noise, beside a model that misses much."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        count, waves = int(np.exp(rng.uniform(np.log(200.0), np.log(5000.0)))), int(rng.integers(1, 6))
+        time, turns = np.arange(count) / count, rng.integers(1, 12, waves) * rng.uniform(1.0, 1.1, waves)
+        torque = np.sin(2.0 * np.pi * np.outer(time, turns) + rng.uniform(0.0, 6.28, waves)) @ rng.random(waves) ** 2
+        torque += rng.choice([0.0, 1e-5, 1e-4, 1e-3]) * np.ptp(torque) * rng.standard_normal(count)
+        model = 0.5 * torque + torque.std() * rng.standard_normal(count)
+        assert plausibility._clipped(torque, model) == 0.0
+
+
 def test_a_joint_whose_velocity_is_told_as_zero_is_no_traceback() -> None:
     model, data = RobotModel.from_urdf(TWO_LINKS), recorded(1)
     still = replace(data, dq=data.dq * [1.0, 0.0])
