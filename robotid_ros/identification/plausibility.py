@@ -232,8 +232,7 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     described = not is_placeholder(model)
     beside = _beside_prior(datasets, model) if described else ()
     factors = _of_description(datasets, model, *beside) if described else np.full(model.n, np.nan)
-    only_some, beyond = _beyond_efforts(share)
-    beyond, perhaps = ('', (beyond,)) if only_some else (beyond, ())
+    beyond, perhaps = _beyond_efforts(share)
     if not described:
         told = (
             f"; their root mean square is at most {100.0 * share.max():.2g} % of a joint's limit" if len(share) else ''
@@ -270,16 +269,16 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     return Size(beyond, cause, (*perhaps, *check_motor_side(factors, model.joint_names)))
 
 
-def _beyond_efforts(share: Array) -> tuple[bool, str]:
-    """Return that torques are far beyond effort limits, or nothing, and whether only some are: a limit may be wrong."""
+def _beyond_efforts(share: Array) -> tuple[str, tuple[str, ...]]:
+    """Return a doubt about torques far beyond all effort limits, or a note on those beyond some, which may be wrong."""
     far = share[share > _FAR]
     if not len(far):
-        return False, ''
+        return '', ()
     text = (
         f'the measured torque is {np.median(far):.2g} times the effort limits of the description: expected N m; is it '
         'in mN m?'
     )
-    return len(far) < len(share), text
+    return (text, ()) if len(far) == len(share) else ('', (text,))
 
 
 def _of_description(
