@@ -43,9 +43,9 @@ _NO_GRAVITY = (
     'the arm stands otherwise than described; record the whole torque, or the currents, of the motors'
 )
 _REVERSED = (
-    'the efforts of most joints have the opposite sign of what the masses of the description need: turn their signs, or '
-    'those of their constants, or set gravity where the arm is mounted otherwise than described; where springs bear it, '
-    'take the inertials out of the description'
+    'the efforts of most joints have the opposite sign of what the masses of the description need: turn their signs or '
+    'those of their constants, or set gravity where the arm is mounted otherwise than described; where springs bear '
+    'it, take the inertials out of the description'
 )
 _TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice; 13 degrees are a small motion
 _OFF, _WRONG, _FAR = 3.0, 5.0, 10.0
