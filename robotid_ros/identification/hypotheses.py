@@ -9,9 +9,9 @@
 """Every hypothesis about how an arm and its recording differ from the description, as a set-up.
 
 Gravity in another direction; joints of which axis, torque or position is reversed, or the zero is another; joints
-whose columns are exchanged; motors that are coupled, in their friction, their efforts or their positions. Each function
-returns set-ups that are one such difference away from one that holds, with the finding that says so. Which of them is
-true, the search asks (:mod:`robotid_ros.identification.setup_search`).
+whose columns are exchanged; motors that are coupled, in their friction, their efforts or their positions; efforts each
+in a unit of its own. Each function returns set-ups that are one such difference away from one that holds, with the
+finding that says so. Which of them is true, the search asks (:mod:`robotid_ros.identification.setup_search`).
 """
 
 from collections.abc import Iterator, Sequence

@@ -15,8 +15,8 @@ positions may be those of motors behind a coupling. Each of these is a hypothesi
 
 with the gravity g, matrices P and T from recorded to described coordinates, a zero z, and the drives D over the
 joints. The standard parameters x have a normal prior: the description's, or that of any links of its size. A hypothesis
-costs no parameters (but for the direction of gravity, and a payload), so that all are compared by their posterior at
-its maximum on a part of the samples; the best challenges what holds so far before the judge
+costs no parameters (but for the direction of gravity, a payload, and factors between efforts), so that all are compared
+by their posterior at its maximum on a part of the samples; the best challenges what holds so far before the judge
 (:mod:`robotid_ros.identification.judge`). What wins holds, and the search goes on from there, until nothing wins.
 """
 
