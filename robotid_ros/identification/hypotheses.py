@@ -232,7 +232,10 @@ def coupling_of(setup: SetUp, found: SetUp, model: RobotModel) -> tuple[int, int
 
 
 def several_units(setup: SetUp, model: RobotModel, factors: Array, size: float) -> SetUp:
-    """Return the set-up in which efforts have to be multiplied by factors, shape (n,), to be torques of some size."""
+    """Return the set-up in which recorded efforts times ``size`` times ``factors``, shape (n,), are torques.
+
+    No unit is known: of the factors only the ratios are, and ``size`` keeps the torques as large as the prior has them.
+    """
     listed = ', '.join(f'{name} {k:.2g}' for name, k in zip(model.joint_names, factors, strict=True))
     text = (
         'the efforts of the joints are not torques in one unit: bodies explain them with a factor for each joint that '
@@ -265,19 +268,21 @@ def without_sign(samples: Samples, model: RobotModel) -> Finding | None:
 
 
 def mutual_factors(rows: Array, dq: Array, torque: Array) -> Array:
-    """Return what each joint's torque, shape (N, n), has to be multiplied with so that bodies explain all of them.
+    """Return what each effort, shape (N, n), has to be multiplied with so that the same bodies explain all of them.
 
-    What a motion of one joint asks of another, the other's asks of the first: the mass matrix is symmetric, and gravity
-    is the slope of one energy. Efforts that are torques times a factor of each joint, such as motor currents, break
-    this. The factors are found from it as far as joints act on each other, but for one that is common to all, without
-    any mass of the description.
+        k_j tau_j = Y_j x + k_j (c_j sign(v_j) + d_j v_j + e_j sign(v_j) v_j^2 + s_j sign(v_j) exp(-|v_j| / w_j) + o_j)
+
+    with one x for all efforts, and a friction and an offset of each. What a motion of one joint asks of another, the
+    other's asks of the first: the mass matrix is symmetric, and gravity is the slope of one energy. Efforts that are
+    torques times a factor of each joint, such as motor currents, break this. The factors are found from it as far as
+    joints act on each other, but for one that is common to all, without any mass of the description.
 
     Parameters
     ----------
     rows : ndarray, shape (N, n, b)
-        Regressor of the base parameters, at the motors where drives are coupled, as the others.
+        Y, of base or all parameters: in the coordinates of the efforts, which are the motors' where these are recorded.
     dq : ndarray, shape (N, n)
-        [rad/s or m/s]
+        v, in the same coordinates [rad/s or m/s].
     torque : ndarray, shape (N, n)
         In whatever units.
 
