@@ -8,10 +8,11 @@
 # specific language governing permissions and limitations under the License.
 """Every hypothesis about how an arm and its recording differ from the description, as a set-up.
 
-Gravity in another direction; joints of which axis, torque or position is reversed, or the zero is another; joints
-whose columns are exchanged; motors that are coupled, in their friction, their efforts or their positions; efforts each
-in a unit of its own. Each function returns set-ups that are one such difference away from one that holds, with the
-finding that says so. Which of them is true, the search asks (:mod:`robotid_ros.identification.setup_search`).
+Gravity in another direction, or where none is described; joints of which axis, torque or position is reversed, or the
+zero is another; joints whose columns are exchanged; motors that are coupled, in their friction, their efforts or their
+positions; efforts each in a unit of its own. Each function returns set-ups that are one such difference away from one
+that holds, with the finding that says so. Which of them is true, the search asks
+(:mod:`robotid_ros.identification.setup_search`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,15 +58,19 @@ def whole(gravity: Array) -> Array:
 
 
 def mounted(setup: SetUp, gravity: Array, described: Array) -> SetUp:
-    """Return the set-up under another gravity than that of the description."""
-    size = float(np.linalg.norm(gravity))
-    angle = np.degrees(np.arccos(np.clip(gravity @ described / size**2, -1.0, 1.0)))
-    text = (
-        f'gravity acts along [{", ".join(f"{x:.3g}" for x in gravity / size + 0.0)}] of the base frame, '
-        f'{angle:.0f} degrees from the description: the arm is mounted on a tilted base, a wall or a ceiling'
-    )
-    numbers = ', '.join(f'{x:.4g}' for x in gravity)
-    remedy = f'set gravity: [{numbers}] in the configuration, or turn the base in the description'
+    """Return the set-up under another gravity than that of the description, which may have none."""
+    size, expected = (float(np.linalg.norm(each)) for each in (gravity, described))
+    along = ', '.join(f'{x:.3g}' for x in gravity / size + 0.0)
+    remedy = f'set gravity: [{", ".join(f"{x:.4g}" for x in gravity)}] in the configuration'
+    if expected == 0.0:
+        text = f'gravity acts along [{along}] of the base frame, where the description has none'
+    else:
+        angle = np.degrees(np.arccos(np.clip(gravity @ described / (size * expected), -1.0, 1.0)))
+        text = (
+            f'gravity acts along [{along}] of the base frame, {angle:.0f} degrees from the description: the arm is '
+            'mounted on a tilted base, a wall or a ceiling'
+        )
+        remedy += ', or turn the base in the description'
     finding = Finding(kind='gravity', joints=(), text=text, remedy=remedy)
     others = (each for each in setup.findings if each.kind != 'gravity')
     return replace(setup, gravity=gravity, findings=(*others, finding))

@@ -63,7 +63,7 @@ from robotid_ros.identification.judge import DOUBTFUL, GROUPS, WORTH, Alternativ
 from robotid_ros.identification.prior import as_large_as, standard_prior
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
-from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.model.robot_model import STANDARD_GRAVITY, RobotModel
 
 _FEW = 400  # samples by which hypotheses are ranked before the judge
 _ROUGH = 2  # passes of the joints' weights by which all hypotheses are compared
@@ -433,11 +433,14 @@ def _neighbours(setup: SetUp, test: _Test) -> Iterator[SetUp]:
 
 
 def _mounts(setup: SetUp, test: _Test) -> Iterator[SetUp]:
-    size = float(np.linalg.norm(setup.gravity))
-    if size == 0.0:
+    described = test.described.gravity
+    found = any(each.kind == 'gravity' for each in setup.findings)
+    if not setup.gravity.any():
+        if not found:
+            yield from (mounted(setup, axis, described) for axis in along_axes(STANDARD_GRAVITY))
         return
-    described, axes = test.described.gravity, along_axes(setup.gravity)
-    if not any(each.kind == 'gravity' for each in setup.findings):
+    size, axes = float(np.linalg.norm(setup.gravity)), along_axes(setup.gravity)
+    if not found:
         directions = [axis for axis in axes if axis @ setup.gravity < 0.99 * size**2]
         yield from (mounted(setup, axis, described) for axis in directions)
         start = min(directions, key=lambda axis: test.cost(replace(setup, gravity=axis)))

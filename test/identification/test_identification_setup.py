@@ -76,6 +76,17 @@ def test_any_mount_is_found_to_two_degrees(seed: int) -> None:
     assert np.linalg.norm(setup.gravity) == pytest.approx(9.81)
 
 
+@pytest.mark.parametrize('size', [9.81, 0.0])
+def test_gravity_is_found_where_none_is_described_and_there_is_some(size: float) -> None:
+    down = np.array([0.0, 0.0, -size])
+    data = recorded(3, replace(ARM, gravity=down))
+    setup, _ = find_setup([data], replace(ARM, gravity=np.zeros(3)))
+    assert kinds(setup) == [('gravity', ())] * bool(size)
+    np.testing.assert_allclose(setup.gravity, down, atol=0.01)
+    assert not setup.lost
+    assert all('where the description has none' in note for note in setup.notes)
+
+
 @pytest.mark.parametrize(
     ('gain', 'nats', 'independent', 'found'),
     [
