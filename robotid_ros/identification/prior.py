@@ -56,6 +56,14 @@ class Prior:
     own: Array | None = None
 
     @classmethod
+    def of_groups(cls, grouping: Array, mean: Array, covariance: Array) -> 'Prior':
+        """Return the prior of groups, covariance (b, b), of standard parameters, mean (p,), by their map (b, p)."""
+        scale = 1.0 / np.sqrt(np.diag(covariance))
+        inverse = np.linalg.inv(covariance * np.outer(scale, scale) + 1e-9 * np.eye(len(scale)))
+        precision = inverse * np.outer(scale, scale)
+        return cls(mean=grouping @ mean, precision=0.5 * (precision + precision.T))
+
+    @classmethod
     def of_strokes(cls, friction: 'StrokeFriction', base: int) -> 'Prior':
         """Return a prior of the friction parameters only."""
         return cls(mean=np.zeros(base), precision=np.zeros((base, base)), strength=0.0, friction=friction)
@@ -193,9 +201,7 @@ def description_prior(model: RobotModel, base: BaseParameters, samples: Samples,
         some = samples.thinned(ENOUGH // 10)
         rows = base.regressor(some.q, some.dq, some.ddq)
         covariance *= as_large_as(some.target, np.einsum('Nnb,bc,Nnc->n', rows, covariance, rows, optimize=True)) ** 2
-    scale = 1.0 / np.sqrt(np.diag(covariance))
-    precision = np.linalg.inv(covariance * np.outer(scale, scale) + 1e-9 * np.eye(len(scale))) * np.outer(scale, scale)
-    return Prior(mean=grouping @ mean, precision=0.5 * (precision + precision.T))
+    return Prior.of_groups(grouping, mean, covariance)
 
 
 def believable_prior(model: RobotModel) -> Array:

@@ -28,7 +28,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.dynamics import full_regressor
+from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters, full_regressor
 from robotid_ros.identification.config import AT_REST
 from robotid_ros.identification.hypotheses import (
     LARGEST_RATIO,
@@ -60,7 +60,7 @@ from robotid_ros.identification.information import (
     quick_solve,
 )
 from robotid_ros.identification.judge import DOUBTFUL, GROUPS, WORTH, Alternative, Bench, Decision, Score, groups, total
-from robotid_ros.identification.prior import as_large_as, standard_prior
+from robotid_ros.identification.prior import Prior, as_large_as, standard_prior
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.model.robot_model import STANDARD_GRAVITY, RobotModel
@@ -74,6 +74,8 @@ _SPRING = 0.3  # of a joint's torque over its range: what a spring or a counterb
 _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
 _UNUSUAL = float(np.log(100.0))  # of a finding beside the posterior, one in a hundred: what adds nothing does not join
+_ANY_GRAVITY = np.array([3.0, 5.0, -7.0])  # along no axis of any joint
+_KEPT = 16  # Gram matrices
 _CUTS = 20  # moments in each recording at which its load may change
 
 
@@ -85,18 +87,27 @@ class _Test:
         mass = described.inertial[:, 9]
         if described.n > 1 and np.ptp(mass) <= 1e-3 * mass.max():  # filled in for a simulator: they say nothing
             described = replace(described, inertial=np.zeros_like(described.inertial))
-        self.mean, self.deviation = standard_prior(described, rotor_inertia=True)
+        mean, deviation = standard_prior(described, rotor_inertia=True)
         self.n, self.independent = described.n, float(samples.independent_per_sample * np.sum(samples.weight))
-        self.masses_known = bool(self.mean[: 10 * self.n].any())
+        links = slice(10 * self.n)
+        self.masses_known = bool(mean[links].any())
         if not self.masses_known:  # any body between a joint and the next
-            self.mean = np.concatenate([_any_bodies(described), np.zeros(self.n)])
+            mean[links] = _any_bodies(described)
         # Efforts may be currents or counts: the prior says how torque is shared out, not how large it is.
-        rigid, links = full_regressor(described, samples.q, samples.dq, samples.ddq), slice(10 * self.n)
-        expected = (rigid @ self.mean[links]) ** 2 + rigid**2 @ self.deviation[links] ** 2
+        rigid = full_regressor(described, samples.q, samples.dq, samples.ddq)
+        expected = (rigid @ mean[links]) ** 2 + rigid**2 @ deviation[links] ** 2
         size = as_large_as(samples.target, expected.sum(axis=0))
-        self.mean, self.deviation = size * self.mean, size * self.deviation
+        mean, deviation = size * mean, size * deviation
+        # The links count by their base parameters, the same under any gravity: fewer columns, and the same maximum.
+        base = base_parameters(replace(described, gravity=_ANY_GRAVITY), tolerance=DATA_TOLERANCE)
+        self.kept, self.last = base.independent, base.map[:, -10:]
+        self.b = len(self.kept)
+        grouping = np.zeros((self.b + self.n, 11 * self.n))
+        grouping[: self.b, links], grouping[self.b :, 10 * self.n :] = base.map, np.eye(self.n)
+        self.bodies = Prior.of_groups(grouping, mean, (grouping * deviation**2) @ grouping.T)
+        self.added = 1.0 / deviation[10 * (self.n - 1) : 10 * self.n] ** 2
         self.models: dict[bytes, RobotModel] = {}
-        self._last: tuple[bytes, Array] = b'', np.empty(0)
+        self._known: dict[bytes, Information] = {}
         torque, range_ = np.sqrt(np.mean(samples.target**2, axis=0)), np.maximum(np.std(samples.q, axis=0), 0.1)
         self.spring = np.maximum(_SPRING * torque / range_, 1e-12)
 
@@ -107,38 +118,59 @@ class _Test:
             self.models[key] = replace(self.described, gravity=gravity)
         return self.models[key]
 
-    def rows(self, setup: SetUp, added: Array | None = None) -> tuple[Array, Array]:
-        """Return the rows, shape (N, n, m), of links, rotors, friction, offset and spring, and the torque (N, n)."""
-        samples, drives = self.samples, setup.drives
+    def torque(self, setup: SetUp) -> Array:
+        """Return the torque, shape (N, n), in the coordinates of the description."""
+        return self.samples.target @ setup.torque.T
+
+    def rows(self, setup: SetUp, added: Array | None = None) -> Array:
+        """Return the rows, shape (N, n, m), of bodies, rotors, friction, offset and spring."""
+        samples, drives, b, n = self.samples, setup.drives, self.b, self.n
         q = samples.q @ setup.position.T + setup.zero
         dq, ddq = samples.dq @ setup.position.T, samples.ddq @ setup.position.T
-        rigid = self._rigid(setup.gravity, q, dq, ddq)
-        at_motors = [ddq @ drives.T, np.sign(dq @ drives.T), dq @ drives.T, np.ones_like(dq), q - q.mean(axis=0)]
-        at_motors[-1] = at_motors[-1] * _units(setup)
-        parts = [rigid, *(signal[:, None, :] * drives.T for signal in at_motors)]
+        rigid = full_regressor(self.model(setup.gravity), q, dq, ddq)
+        moving = dq @ drives.T
+        at_motors = np.stack([ddq @ drives.T, np.sign(moving), moving, np.ones_like(dq), q - q.mean(axis=0)], axis=1)
+        at_motors[:, -1] *= _units(setup)
+        rows = np.empty((n, len(samples), b + 5 * n + (0 if added is None else 10)))
+        rows[:, :, :b] = rigid[:, :, self.kept].swapaxes(0, 1)
+        by_joint = rows[:, :, b : b + 5 * n].reshape(n, len(samples), 5, n)
+        np.multiply(drives.T[:, None, None, :], at_motors, out=by_joint)
+        rows[:, :, b : b + 5 * n] = by_joint.reshape(n, len(samples), 5 * n)
         if added is not None:
-            parts.append(rigid[:, :, -10:] * added[:, None, None])
-        return np.concatenate(parts, axis=2), samples.target @ setup.torque.T
+            rows[:, :, b + 5 * n :] = rigid[:, :, -10:].swapaxes(0, 1) * added[:, None]
+        return rows.swapaxes(0, 1)
 
-    def _rigid(self, gravity: Array, *motion: Array) -> Array:
-        """Return the full regressor; that of the last motion is kept, since torques and drives do not change it."""
-        key = b''.join(each.tobytes() for each in (gravity, *motion))
-        if self._last[0] != key:
-            self._last = key, full_regressor(self.model(gravity), *motion)
-        return self._last[1]
+    def information(self, setup: SetUp) -> Information:
+        """Return the Gram matrices; those with all efforts are kept for a while, since many set-ups share a motion."""
+        motion = setup.gravity, setup.position, setup.zero, setup.drives, _units(setup)
+        key = b''.join(each.tobytes() for each in motion)
+        if key not in self._known:
+            if len(self._known) == _KEPT:
+                del self._known[next(iter(self._known))]
+            efforts = np.broadcast_to(self.samples.target[:, None, :], (len(self.samples), self.n, self.n))
+            self._known[key] = gather(self.rows(setup), efforts[:, :, 1:], efforts[:, :, 0], self.samples.weight)
+        known, turn = self._known[key], np.roll(setup.torque, -1, axis=1)
+        m, gram = known.base, known.gram
+        result = np.empty((self.n, m + 1, m + 1))
+        result[:, :m, :m] = gram[:, :m, :m]
+        result[:, :m, m] = result[:, m, :m] = (gram[:, :m, m:] @ turn[:, :, None])[:, :, 0]
+        result[:, m, m] = (turn[:, None] @ gram[:, m:, m:] @ turn[:, :, None])[:, 0, 0]
+        return Information(gram=result, count=known.count, base=m)
 
-    def information(self, rows: Array, torque: Array, keep: BoolArray | slice = slice(None)) -> Information:
+    def part(self, rows: Array, torque: Array, keep: BoolArray | slice = slice(None)) -> Information:
         """Return the Gram matrices of some samples; all parameters are common to the joints."""
         rows = rows[keep]
         return gather(rows, np.empty((*rows.shape[:2], 0)), torque[keep], self.samples.weight[keep])
 
     def prior(self, columns: int) -> tuple[Array, Array]:
-        """Return mean and inverse variance of all parameters, shape (m,); of what a moment added, those of a link."""
-        mean, deviation, n = np.zeros(columns), np.full(columns, np.inf), self.n
-        mean[: 11 * n], deviation[: 11 * n] = self.mean, self.deviation
-        deviation[14 * n : 15 * n] = self.spring
-        deviation[15 * n :] = np.resize(self.deviation[10 * (n - 1) : 10 * n], columns - 15 * n)
-        return mean, 1.0 / deviation**2
+        """Return mean and precision of all parameters, (m,) and (m, m); of what a moment added, those of a link."""
+        b, n = self.b, self.n
+        mean, precision = np.zeros(columns), np.zeros((columns, columns))
+        mean[: b + n], precision[: b + n, : b + n] = self.bodies.mean, self.bodies.precision
+        apart = np.concatenate([1.0 / self.spring**2, np.resize(self.added, columns - b - 5 * n)])
+        place = np.arange(b + 4 * n, columns)
+        precision[place, place] = apart
+        return mean, precision
 
     def solve(
         self, info: Information, precision: Array | None = None, *, free: bool = False, passes: int = PASSES
@@ -147,36 +179,36 @@ class _Test:
         m, share, power = info.base, self.samples.independent_per_sample, info.power
         mean, pull = self.prior(m)
         bounded = np.zeros(m, dtype=bool)  # rotor inertias, Coulomb and viscous friction
-        bounded[10 * self.n : 13 * self.n] = not free
+        bounded[self.b : self.b + 3 * self.n] = not free
         fixed = precision is not None
         current = 10.0 / power if precision is None else precision
         told, found = current, mean
         for _ in range(1 if fixed else passes):
             matrix, vector = info.normal(share * current)
-            matrix[np.diag_indices(m)] += pull
+            matrix += pull
             matrix[np.diag_indices(m)] *= 1.0 + ROUNDING
-            found = non_negative(matrix, vector + pull * mean, bounded)
+            found = non_negative(matrix, vector + pull @ mean, bounded)
             told = info.precision(info.residual_squares(found) / np.maximum(info.count, 1e-300))
             current = current if fixed else told
         return found, self._strange(found) - 0.5 * share * float(info.count @ np.log(told)), current
 
     def _strange(self, found: Array) -> float:
         mean, pull = self.prior(len(found))
-        return 0.5 * float(np.sum(pull * (found - mean) ** 2))
+        return 0.5 * float((found - mean) @ pull @ (found - mean))
 
     def strangeness(self, setup: SetUp) -> float:
         """Return minus the logarithm of the prior at the posterior's maximum; 0 where a description tells no masses."""
-        return 0.0 if not self.masses_known else self._strange(self.solve(self.information(*self.rows(setup)))[0])
+        return 0.0 if not self.masses_known else self._strange(self.solve(self.information(setup))[0])
 
     def cost(self, setup: SetUp, *, free: bool = False, passes: int = PASSES) -> float:
         """Return minus the logarithm of the posterior at its maximum; ``free`` lets friction drive a joint."""
         stretched = self.independent / self.n * float(np.linalg.slogdet(setup.torque)[1])  # of the recorded efforts
-        return self.solve(self.information(*self.rows(setup)), free=free, passes=passes)[1] - stretched
+        return self.solve(self.information(setup), free=free, passes=passes)[1] - stretched
 
     def score(self, setup: SetUp, label: IntArray, added: Array | None = None, *, free: bool = False) -> Score:
         """Return the held-out errors in the coordinates of the set-up; ``free`` lets friction drive a joint."""
-        rows, torque = self.rows(setup, added)
-        bench = Bench.of_parts([self.information(rows, torque, label == k) for k in np.unique(label)])
+        rows, torque = self.rows(setup, added), self.torque(setup)
+        bench = Bench.of_parts([self.part(rows, torque, label == k) for k in np.unique(label)])
         precision = self.solve(bench.total, free=free)[2]
         found = bench.score(lambda info: self.solve(info, precision, free=free)[0])
         return replace(found, squares=found.squares / _units(setup) ** 2)
@@ -184,7 +216,7 @@ class _Test:
     def in_several_units(self, setup: SetUp) -> SetUp:
         """Return the set-up in which each effort has a unit of its own."""
         samples, torque = self.samples, setup.torque
-        bodies = np.linalg.inv(torque) @ self.rows(setup)[0][:, :, : 11 * self.n]
+        bodies = np.linalg.inv(torque) @ self.rows(setup)[:, :, : self.b + self.n]
         factors = mutual_factors(bodies, samples.dq @ setup.position.T @ torque, samples.target)
         size = np.linalg.norm(samples.target) / np.linalg.norm(samples.target * factors)  # as large as before
         return several_units(setup, self.described, factors, float(size))
@@ -194,21 +226,22 @@ class _Test:
         size = float(np.linalg.norm(setup.gravity))
         gravity = setup.gravity
         for _ in range(_TURN_STEPS):
-            rows, torque = self.rows(replace(setup, gravity=gravity))
-            found, _, precision = self.solve(self.information(rows, torque))
+            rows, torque = self.rows(replace(setup, gravity=gravity)), self.torque(setup)
+            found, _, precision = self.solve(self.part(rows, torque))
             across = np.linalg.svd(gravity[None] / size)[2][1:]  # two directions at right angles to gravity
-            inertial = found[: 10 * self.n]
+            bodies = found[: self.b]
             q = self.samples.q @ setup.position.T + setup.zero
             still = np.zeros_like(q)
             bends = [
-                full_regressor(self.model(size * direction), q, still, still, part='gravity') @ inertial
+                full_regressor(self.model(size * direction), q, still, still, part='gravity')[:, :, self.kept] @ bodies
                 for direction in across
             ]
-            info = self.information(np.concatenate([rows, np.stack(bends, axis=-1)], axis=2), torque - rows @ found)
+            info = self.part(np.concatenate([rows, np.stack(bends, axis=-1)], axis=2), torque - rows @ found)
             matrix, vector = info.normal(self.samples.independent_per_sample * precision)
             mean, pull = self.prior(len(found))
-            matrix[np.diag_indices(info.base)] += [*pull, 1.0, 1.0]  # of the directions, a radian
-            vector[: len(found)] += pull * (mean - found)
+            matrix[:-2, :-2] += pull
+            matrix[[-2, -1], [-2, -1]] += 1.0  # of the directions, a radian
+            vector[:-2] += pull @ (mean - found)
             step = quick_solve(matrix, vector, info.base, None)[-2:]
             step *= min(1.0, 0.7 / max(float(np.linalg.norm(step)), 1e-12))
             turned = gravity / size + step @ across
@@ -517,14 +550,13 @@ def _change(
     test = search.test
     count = len(test.samples)
     # What is added is the last link again, from the moment on: all from the Gram matrices of the time between moments.
-    rows, torque = test.rows(setup)
+    rows, torque = test.rows(setup), test.torque(setup)
     edges = [*(moment for moment, _, _ in moments), count]
-    parts = [test.information(rows, torque, slice(start, stop)) for start, stop in pairwise([0, *edges])]
+    parts = [test.part(rows, torque, slice(start, stop)) for start, stop in pairwise([0, *edges])]
     before, costs, m = total(parts), [], rows.shape[2]
-    last = np.arange(10 * (test.n - 1), 10 * test.n)
     for k in range(len(moments)):
-        some = total(parts[k + 1 :]).gram
-        columns, corner, gram = some[:, :, last], some[:, last[:, None], last], before.gram
+        columns, gram = total(parts[k + 1 :]).gram[:, :, : test.b] @ test.last, before.gram
+        corner = test.last.T @ columns[:, : test.b]
         wide = np.block(
             [
                 [gram[:, :m, :m], columns[:, :m], gram[:, :m, m:]],
@@ -532,7 +564,7 @@ def _change(
                 [gram[:, m:, :m], columns[:, m:], gram[:, m:, m:]],
             ]
         )
-        costs.append(test.solve(Information(gram=wide, count=before.count, base=m + len(last)), free=True)[1])
+        costs.append(test.solve(Information(gram=wide, count=before.count, base=m + 10), free=True)[1])
     moment, seconds, name = moments[int(np.argmin(costs))]
     found = search.score(setup, (np.arange(count) >= moment).astype(float))
     sure = min(costs) <= test.solve(before, free=True)[1] and held.loses_to(found, len(costs))
