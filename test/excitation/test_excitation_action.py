@@ -11,6 +11,7 @@
 
 import re
 import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -233,14 +234,29 @@ def test_tolerances_for_other_joints_are_refused_before_anything_moves(user):
     assert user.report()['accepted'] == 0
 
 
-def test_a_node_that_dies_leaves_the_arm_at_rest(world, user):
-    _, _, environment, saved, _ = world
-    renamed = [*program(trajectory=saved, urdf_file=UR10E, window_points=300), '-r', '__node:=second']
-    with NodeProcess(renamed, environment) as second:
-        user.until(lambda: user.call('/second/start').success, 'a start')
-        user.until(lambda: user.report()['velocity'] > 0.1, 'it moves')
-        second.signal(signal.SIGKILL)
-        second.wait()
+@contextmanager
+def alone(world, **settings):
+    """Run a node and an arm in a domain of their own, where no other node can command the arm too."""
+    _, _, _, saved, arm = world
+    environment = ros_environment()
+    with (
+        NodeProcess(program(trajectory=saved, urdf_file=UR10E, **settings), environment) as node,
+        NodeProcess(arm, environment) as arm_process,
+    ):
+        user = User(int(environment['ROS_DOMAIN_ID']))
+        try:
+            arm_process.wait_for_line('ready')
+            user.until(lambda: user.call('/excitation/start').success, 'a start')
+            user.until_it_moves()
+            yield user, node, arm_process
+        finally:
+            user.close()
+
+
+def test_a_node_that_dies_leaves_the_arm_at_rest(world):
+    with alone(world, window_points=300) as (user, node, _):
+        node.signal(signal.SIGKILL)
+        node.wait()
         user.until(lambda: user.report()['velocity'] == 0.0, 'the arm rests')
         reports = []
 
@@ -254,43 +270,29 @@ def test_a_node_that_dies_leaves_the_arm_at_rest(world, user):
     assert max(report['acceleration_peak'] for report in reports) < 8.0 * 1.01
 
 
-def test_a_node_that_is_told_to_end_leads_the_arm_to_rest(world, user):
-    _, _, environment, saved, _ = world
-    renamed = [*program(trajectory=saved, urdf_file=UR10E), '-r', '__node:=third']
-    with NodeProcess(renamed, environment) as third:
-        user.until(lambda: user.call('/third/start').success, 'a start')
-        user.until(lambda: user.report()['velocity'] > 0.1, 'it moves')
-        third.signal(signal.SIGINT)
-        assert third.wait() == 0
-        assert 'the node is shut down' in third.output
-    report = user.report()
+def test_a_node_that_is_told_to_end_leads_the_arm_to_rest(world):
+    with alone(world) as (user, node, _):
+        node.signal(signal.SIGINT)
+        assert node.wait() == 0
+        assert 'the node is shut down' in node.output
+        report = user.report()
     assert report['velocity'] < 1e-9
     assert report['cancelled'] == 0
     assert report['held_at'] == []
 
 
 def test_a_controller_that_dies_is_noticed(world):
-    """In a domain of its own, since the arm is killed in mid-run."""
-    _, _, _, saved, arm = world
-    environment = ros_environment()
-    settings = {'trajectory': saved, 'urdf_file': UR10E, 'joint_state_timeout': 60.0, 'feedback_timeout': 5.0}
-    with NodeProcess(program(controller_timeout=0.5, **settings), environment):
-        user = User(int(environment['ROS_DOMAIN_ID']))
-        try:
-            with NodeProcess(arm, environment) as dying:
-                dying.wait_for_line('ready')
-                user.until(lambda: user.call('/excitation/start').success, 'a start')
-                user.until_phase('period')
-                dying.signal(signal.SIGKILL)
-                dying.wait()
-                # Nothing shows that the arm rests, and the node goes on to own it.
-                user.until(lambda: 'no joint state shows that the arm rests' in user.text, 'the doubt')
-            assert user.value('state') == 'stopping'
-            reasons = ('no feedback from the controller for', 'no answer from the controller for', f'{ACTION} has gone')
-            assert any(reason in user.text for reason in reasons), user.text
-            assert user.statuses[-1].level == DiagnosticStatus.ERROR
-        finally:
-            user.close()
+    settings = {'joint_state_timeout': 60.0, 'feedback_timeout': 5.0, 'controller_timeout': 0.5}
+    with alone(world, **settings) as (user, _, dying):
+        user.until_phase('period')
+        dying.signal(signal.SIGKILL)
+        dying.wait()
+        # Nothing shows that the arm rests, and the node goes on to own it.
+        user.until(lambda: 'no joint state shows that the arm rests' in user.text, 'the doubt')
+        assert user.value('state') == 'stopping'
+        reasons = ('no feedback from the controller for', 'no answer from the controller for', f'{ACTION} has gone')
+        assert any(reason in user.text for reason in reasons), user.text
+        assert user.statuses[-1].level == DiagnosticStatus.ERROR
 
 
 def test_without_a_controller_nothing_starts(world, user):
