@@ -90,8 +90,7 @@ class _Test:
         mean, deviation = standard_prior(described, rotor_inertia=True)
         self.n, self.independent = described.n, float(samples.independent_per_sample * np.sum(samples.weight))
         links = slice(10 * self.n)
-        self.masses_known = bool(mean[links].any())
-        if not self.masses_known:  # any body between a joint and the next
+        if not mean[links].any():  # any body between a joint and the next
             mean[links] = _any_bodies(described)
         # Efforts may be currents or counts: the prior says how torque is shared out, not how large it is.
         rigid = full_regressor(described, samples.q, samples.dq, samples.ddq)
@@ -197,8 +196,8 @@ class _Test:
         return 0.5 * float((found - mean) @ pull @ (found - mean))
 
     def strangeness(self, setup: SetUp) -> float:
-        """Return minus the logarithm of the prior at the posterior's maximum; 0 where a description tells no masses."""
-        return 0.0 if not self.masses_known else self._strange(self.solve(self.information(setup))[0])
+        """Return minus the logarithm of the prior at the posterior's maximum."""
+        return self._strange(self.solve(self.information(setup))[0])
 
     def cost(self, setup: SetUp, *, free: bool = False, passes: int = PASSES) -> float:
         """Return minus the logarithm of the posterior at its maximum; ``free`` lets friction drive a joint."""
