@@ -17,6 +17,7 @@ Of a command's file, the first paragraph of its docstring is for readers, the se
 from importlib import import_module
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:  # its imports would take a third of `robotid --help`
     from typing import Any
 

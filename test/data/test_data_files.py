@@ -208,7 +208,8 @@ def test_bad_csv_is_refused_with_the_reason(tmp_path, text, message):
 def test_what_plotjuggler_exports_is_read(tmp_path):
     """Other topics have rows of their own, in which the joint states are blank."""
     (tmp_path / 'export.csv').write_text(
-        '__time,/imu/x,/joint_states/b/position,/joint_states/a/position,/joint_states/a/effort,/joint_states/b/effort\n'
+        '__time,/imu/x,/joint_states/b/position,/joint_states/a/position,'
+        '/joint_states/a/effort,/joint_states/b/effort\n'
         '1700000000.25,,0.1,0.2,3,4\n1700000000.26,7.5,,,,\n1700000000.27,,0.3,0.4,5,6\n'
     )
     found = read_recording(tmp_path / 'export.csv')

@@ -368,10 +368,10 @@ def test_efforts_of_two_coupled_pairs_are_found(rubs: float) -> None:
 ACROBOT = (
     '<robot name="acrobot"><link name="base"/>'
     + ''.join(
-        f'''<link name="link{k}"><inertial><origin xyz="0 0 -0.15"/><mass value="0.6"/>
+        f"""<link name="link{k}"><inertial><origin xyz="0 0 -0.15"/><mass value="0.6"/>
 <inertia ixx="0.006" iyy="0.006" izz="0.0005" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <joint name="joint{k}" type="revolute"><parent link="{parent}"/><child link="link{k}"/><origin xyz="0 0 {z}"/>
-<axis xyz="0 1 0"/><limit lower="-9" upper="9" velocity="9" effort="9"/></joint>'''
+<axis xyz="0 1 0"/><limit lower="-9" upper="9" velocity="9" effort="9"/></joint>"""
         for k, parent, z in ((1, 'base', 0.0), (2, 'link1', -0.3))
     )
     + '</robot>'
