@@ -10,8 +10,8 @@
 
 Gravity in another direction, or where none is described; joints of which axis, torque or position is reversed, or the
 zero is another; joints whose columns are exchanged; motors that are coupled, in their friction, their efforts or their
-positions; efforts each in a unit of its own. Each function returns set-ups that are one such difference away from one
-that holds, with the finding that says so. Which of them is true, the search asks
+positions; efforts each in a unit of its own, or positions in another than rad. Each function returns set-ups that are
+one such difference away from one that holds, with the finding that says so. Which of them is true, the search asks
 (:mod:`robotid_ros.identification.setup_search`).
 """
 
@@ -39,6 +39,7 @@ _STRIBECK = 0.05  # of the largest speed, the width of what friction is larger b
 _NO_ERROR = 0.3, 0.03, 1e-3  # of a joint's effort: what counts as no error, step by step
 _HELD = 0.005  # weight of a factor's logarithm, so that a joint which hardly acts on another keeps its own
 _FACTOR = 1e4  # largest of a joint
+ANGLES = {'degrees': np.pi / 180.0, 'turns': 2.0 * np.pi}
 LEAST_FACTOR = 1.5  # between two joints: constants of torque and gear are known better, currents differ more
 SAY = (
     'say what they are in the configuration (effort, torque_constants, gear_ratios), and name columns of currents in a '
@@ -234,6 +235,18 @@ def coupling_of(setup: SetUp, found: SetUp, model: RobotModel) -> tuple[int, int
                 if each.findings == found.findings and np.array_equal(each.drives, found.drives):
                     return k, number, ratio
     return None
+
+
+def angles(model: RobotModel, unit: str) -> tuple[Finding, Array]:
+    """Return the finding that positions of joints that turn are in another unit, and what makes rad, shape (n,)."""
+    turns = np.array(model.joint_types) == 'revolute'
+    finding = Finding(
+        kind='angles',
+        joints=tuple(np.array(model.joint_names)[turns].tolist()),
+        text=f'the positions are in {unit}: expected rad',
+        remedy='convert positions and velocities',
+    )
+    return finding, np.where(turns, ANGLES[unit], 1.0)
 
 
 def several_units(setup: SetUp, model: RobotModel, factors: Array, size: float) -> SetUp:

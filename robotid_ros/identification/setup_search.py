@@ -31,11 +31,13 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters, full_regressor
 from robotid_ros.identification.config import AT_REST
 from robotid_ros.identification.hypotheses import (
+    ANGLES,
     LARGEST_RATIO,
     LEAST_FACTOR,
     LEAST_RATIO,
     LEAST_TILT,
     along_axes,
+    angles,
     count_reversed,
     coupled,
     coupling_of,
@@ -276,7 +278,8 @@ def find_setup(
     described : RobotModel
         Gravity and drives as the description and the configuration have them.
     units_only : bool
-        Whether to ask only if the efforts are in one unit, which spoils the estimates that take a recording as it is.
+        Whether to ask only for the units of positions and efforts, which spoil the estimates that take a recording as
+        it is.
 
     Returns
     -------
@@ -291,8 +294,18 @@ def find_setup(
     setup = SetUp.as_described(described)
     if not judged.target.any():
         return setup, Decision(subject='set-up', chosen='as described: there is no torque to compare with')
-    search = _Search(_Test(judged.thinned(_FEW), described), _Test(judged, described), groups(judged, GROUPS))
+    search, turn = _Search.of(judged, described), np.ones(described.n)
     held = search.score(setup)
+    # In other units of angles all torques have other sizes, so each has a search of its own, and comes first.
+    for unit in ANGLES if 'revolute' in described.joint_types else ():
+        finding, factors = angles(described, unit)
+        other = replace(SetUp.as_described(described), findings=(finding,))
+        scaled = {name: getattr(judged, name) * factors for name in ('q', 'dq', 'ddq')}
+        rival = _Search.of(replace(judged, **scaled), described)
+        error = rival.score(other)
+        if held.contradicted_by(error, len(ANGLES), WORTH):
+            rival.tried += search.tried
+            search, setup, held, turn = rival, other, error, factors
     moments = _moments(datasets, judged)
     for _ in range(described.n + 1):  # at most one finding a joint, and the mount
         search.doubts.clear()  # they are about what holds
@@ -316,6 +329,8 @@ def find_setup(
     elif any(each.kind == 'units' for each in setup.findings):  # the factors are known only up to a common one
         found = tuple(replace(each, undone=False) for each in setup.findings)
         setup = replace(SetUp.as_described(described), findings=found)
+    if any(each.kind == 'angles' for each in setup.findings):
+        setup = replace(setup, position=setup.position * turn)
     chosen = '; '.join(each.text for each in setup.findings) or 'as described'
     if not setup.lost:
         setup = replace(setup, doubt=search.doubt(setup))
@@ -324,6 +339,12 @@ def find_setup(
 
 class _Search:
     """What ranks hypotheses, what judges them, and what came before the judge."""
+
+    @classmethod
+    def of(cls, samples: Samples, described: RobotModel) -> '_Search':
+        """Return the search by some samples: the hypotheses are ranked by a few of them."""
+        screen, test = _Test(samples.thinned(_FEW), described), _Test(samples, described)
+        return cls(screen, test, groups(samples, GROUPS))
 
     def __init__(self, screen: _Test, test: _Test, label: IntArray) -> None:
         self.screen, self.test, self.label = screen, test, label

@@ -27,7 +27,7 @@ from robotid_ros.identification.plausibility import torque_size
 from robotid_ros.identification.samples import evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.identification.setup_search import find_setup
-from robotid_ros.model import RobotModel
+from robotid_ros.model import JointLimits, RobotModel
 
 ARM = RobotModel.from_urdf(UR10E)
 SIZES = np.array([8.0, 10.0, 6.0, 2.0, 1.5, 1.0])
@@ -74,6 +74,23 @@ def test_any_mount_is_found_to_two_degrees(seed: int) -> None:
     assert kinds(setup) == [('gravity', ())]
     assert np.degrees(np.arccos(setup.gravity @ gravity / 9.81**2)) < 2.0
     assert np.linalg.norm(setup.gravity) == pytest.approx(9.81)
+
+
+@pytest.mark.parametrize(('unit', 'factor'), [('degrees', np.degrees(1.0)), ('turns', 0.5 / np.pi)])
+def test_positions_in_another_unit_are_found_and_what_else_is_wrong_with_them(unit: str, factor: float) -> None:
+    reversed_one = np.diag([1.0, -1.0, 1.0])
+    data = changed(recorded(3, SHORT), factor * reversed_one, reversed_one)
+    setup, decision = find_setup([data], SHORT)
+    assert kinds(setup) == [('angles', SHORT.joint_names), ('axis', SHORT.joint_names[1:2])]
+    np.testing.assert_allclose(setup.position, reversed_one / factor)
+    assert f'the positions are in {unit}' in setup.obstacle
+    assert 'as described' in {each.name for each in decision.alternatives}
+    # With limits, these refuse degrees before anything is compared.
+    bare = replace(SHORT, limits=JointLimits.unlimited(3))
+    plain = identify(changed(recorded(3, SHORT), factor * np.eye(3), np.eye(3)), bare, estimator='wls')
+    assert not plain.usable
+    assert f'the positions are in {unit}: expected rad; convert positions' in plain.reason
+    assert plain.metrics['training'].relative_error_total < 5.0
 
 
 @pytest.mark.parametrize('size', [9.81, 0.0])
