@@ -380,11 +380,14 @@ def _averaging_lines(dataset: Dataset) -> list[str]:
 def _filtering_lines(dataset: Dataset) -> list[str]:
     found = dataset.provenance['filtering']
     runs, trimmed, samples = (found[name] for name in ('runs', 'trimmed', 'samples'))
+    before, after = found.get('stood', (0.0, 0.0))  # older files do not say
     lines = [
         f'filter     zero-phase, {found["cutoff"]:.4g} Hz (from the {found["cutoff_from"]})',
         f'samples    {samples} in {runs} run{"s"[: runs > 1]}, {trimmed:.3g} s trimmed at both ends of each',
-        'bandwidth  joint, bandwidth [Hz], position noise [rad]',
     ]
+    if before or after:
+        lines.append(f'left out   a standstill of {before:.3g} s before the motion, and of {after:.3g} s after it')
+    lines.append('bandwidth  joint, bandwidth [Hz], position noise [rad]')
     rows = zip(dataset.joint_names, found['motion_bandwidth'], found['position_noise_std'], strict=True)
     lines += [f'           {joint}  {f:.3g}  {s:.3g}' for joint, f, s in rows]
     return lines + _remarks(found)

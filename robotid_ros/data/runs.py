@@ -23,13 +23,21 @@ from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel_names
 from robotid_ros.signals.differentiation import choose_harmonics, fit_fourier, noise_of_one_period
-from robotid_ros.signals.filtering import choose_cutoff, guarded_smoothing, settling_samples, zero_phase_low_pass
+from robotid_ros.signals.filtering import (
+    FEWEST,
+    Bandwidth,
+    choose_cutoff,
+    guarded_smoothing,
+    settling_samples,
+    zero_phase_low_pass,
+)
 from robotid_ros.signals.sample_times import is_even
 
 _LARGEST_SCATTER = 0.2  # of a joint's motion; arms repeat to a thousandth, with a wrong period it is above a half
 MOST_BINS = 50_000  # some hundred bytes each
 _TRIED = 2000  # places at which samples are left out
 _STILL = 0.02  # of the largest spread of a joint: less is no motion
+_MOVES = 0.001  # of a range: an arm that has gone so far from where it began no longer stands
 _TELLS_TORQUE = 0.1  # s: friction that turns, or a load that lands, takes as long
 _MISSED, _OFTEN = 5e-3, 4.0  # of a joint's spread, and times a single sample's: what a gap loses beside it costs more
 MOST_EVENED = 20_000_000  # even samples of a recording that has few: five hours at 1 kHz
@@ -205,10 +213,12 @@ def filtered_dataset(
 ) -> Dataset:
     """Return the dataset of a recording that is not periodic.
 
-    Breaks (first samples of new runs), and gaps too long to interpolate, separate the runs. Each run is resampled
-    evenly where needed (cubic interpolation), filtered, differentiated, and trimmed. Times, shape (N,) [s], increase
-    between breaks, by about ``step``; positions and torques have the shape (N, n). Raises a DataError if no run is long
-    enough to be filtered and trimmed, or the cutoff is above half the rate.
+    What the arm stands before its first motion and after its last is left out, but for a period of the cutoff: however
+    long it is recorded, it tells what friction holds in one place, and would weigh as much as the motion. Breaks (first
+    samples of new runs), and gaps too long to interpolate, separate the runs. Each run is resampled evenly where needed
+    (cubic interpolation), filtered, differentiated, and trimmed. Times, shape (N,) [s], increase between breaks, by
+    about ``step``; positions and torques have the shape (N, n). Raises a DataError if no run is long enough to be
+    filtered and trimmed, or the cutoff is above half the rate.
     """
     if not step > 0.0:
         raise DataError(f'expected samples with increasing times, got {len(time)} samples')
@@ -218,10 +228,13 @@ def filtered_dataset(
             f'expected samples at an even rate, got {len(time)} in {span:.4g} s, most of them {step:.3g} s apart: '
             'they arrived in bursts, or there are pauses; let stamps say when each was measured, and cut pauses out'
         )
-    longest = max(_runs(time, breaks, np.inf), key=lambda run: run.stop - run.start)
-    grid, (even_position,) = _resampled(time[longest], (position[longest],), step)
-    rate = (len(grid) - 1) / float(grid[-1] - grid[0])  # stamps may be rounded: their median step is not the mean
-    bandwidth = choose_cutoff(even_position, rate, margin=7.0)
+    longest, rate, bandwidth = _spectral(time, position, breaks, step)
+    moving = _in_motion(time, position, bandwidth)
+    stood = [float(time[moving][0] - time[0]), float(time[-1] - time[moving][-1])]
+    if any(stood):
+        time, position, torque = time[moving], position[moving], torque[moving]
+        breaks = breaks[(breaks > moving.start) & (breaks < moving.start + len(time))] - moving.start
+        longest, rate, bandwidth = _spectral(time, position, breaks, step)
     cutoff = bandwidth.cutoff if settings.cutoff is None else settings.cutoff
     if cutoff > 0.5 * rate:
         message = (
@@ -260,6 +273,7 @@ def filtered_dataset(
         'runs_too_short': len(runs) - used,
         'stamps_evened': any(not np.array_equal(grid, time[run]) for (grid, _), run in zip(evened, runs, strict=True)),
         'trimmed': trimmed / rate,
+        'stood': stood,
         'samples': len(dataset),
         'standing_still': [joint for joint, moves in zip(joints, bandwidth.moving, strict=True) if not moves],
         'warnings': [unused] if 2 * left < len(time) else [],
@@ -269,6 +283,27 @@ def filtered_dataset(
         unfiltered=even if settings.cutoff is None else None,
         provenance={**provenance, 'filtering': found, 'settings': settings.to_dict()},
     )
+
+
+def _spectral(time: Array, position: Array, breaks: IntArray, step: float) -> tuple[slice, float, Bandwidth]:
+    """Return the longest run without a break, its rate [Hz], and the bandwidth and noise of its motion."""
+    longest = max(_runs(time, breaks, np.inf), key=lambda run: run.stop - run.start)
+    grid, (even_position,) = _resampled(time[longest], (position[longest],), step)
+    rate = (len(grid) - 1) / float(grid[-1] - grid[0])  # stamps may be rounded: their median step is not the mean
+    return longest, rate, choose_cutoff(even_position, rate, margin=7.0)
+
+
+def _in_motion(time: Array, position: Array, bandwidth: Bandwidth) -> slice:
+    """Return the samples from the first motion to the last, with a period of the cutoff before and after."""
+    joints = position[:, bandwidth.moving]
+    least = np.maximum(_MOVES * np.ptp(joints, axis=0), 6.0 * bandwidth.noise_std[bandwidth.moving])
+    away = [(np.abs(joints - joints[k]) > least).any(axis=1) for k in (0, -1)]
+    if not (away[0].any() and away[1].any()):
+        return slice(0, len(time))  # nothing moves
+    first, last = int(np.argmax(away[0])), len(time) - 1 - int(np.argmax(away[1][::-1]))
+    edge = 1.0 / bandwidth.cutoff
+    start, stop = np.searchsorted(time, [time[first] - edge, time[last] + edge]).tolist()
+    return slice(start, stop + 1) if stop - start >= FEWEST else slice(0, len(time))
 
 
 def harmless_gap(time: Array, position: Array) -> float:

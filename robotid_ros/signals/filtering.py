@@ -24,6 +24,7 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.errors import DataError
 
 ORDER = 4
+FEWEST = 32  # samples that a spectrum is taken of
 _TOGETHER = 1 << 17  # samples that go through a filter together, and stay in the processor's cache
 NOISE_SHARE = 0.01  # as in robotid_ros.signals.differentiation
 
@@ -254,11 +255,11 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0) -> Bandwidt
     Raises
     ------
     DataError
-        If there are fewer than 32 samples.
+        If there are fewer than :data:`FEWEST` samples.
     """
     q = np.asarray(position, dtype=np.float64)
-    if len(q) < 32:
-        raise DataError(f'choosing a cutoff: expected at least 32 samples, got {len(q)}')
+    if len(q) < FEWEST:
+        raise DataError(f'choosing a cutoff: expected at least {FEWEST} samples, got {len(q)}')
     frequency, power, noise, noise_std = _acceleration_spectrum(q, rate)
     motion, limit = np.zeros(q.shape[1]), np.full(q.shape[1], np.inf)
     for j in np.flatnonzero(np.std(q, axis=0) > 3.0 * noise_std + 1e-12):

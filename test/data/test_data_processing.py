@@ -123,6 +123,33 @@ def test_a_recording_that_does_not_repeat_is_filtered_aligned_and_trimmed():
     assert np.std(dataset.tau_filtered - effort[k]) < np.std(dataset.tau - effort[k])
 
 
+@pytest.mark.parametrize('seed', range(4))
+def test_how_long_an_arm_stands_before_and_after_its_motion_changes_nothing(seed):
+    rng = np.random.default_rng(seed)
+    recording, _ = periodic(periods=3, noise=(10.0 ** rng.uniform(-6.0, -4.0), 0.02), seed=seed)
+    before, after = (int(RATE * rng.choice([0.0, rng.uniform(2.0, 60.0)])) for _ in range(2))
+    held = np.concatenate([np.zeros(before, dtype=int), np.arange(len(recording)), np.full(after, len(recording) - 1)])
+    still = np.ones(len(held), dtype=bool)
+    still[before : before + len(recording)] = False
+    noise = np.array([1e-6, 0.02])[:, None, None] * rng.standard_normal((2, len(held), 3)) * still[:, None]
+    longer = replace(
+        recording,
+        time=np.arange(len(held)) / RATE,
+        position=recording.position[held] + noise[0],
+        effort=recording.effort[held] + noise[1],
+    )
+    settings = ProcessingSettings(average=False)
+    alone, found = (process_recording(each, settings) for each in (recording, longer))
+    assert found.cutoff == pytest.approx(alone.cutoff, rel=0.1)
+    assert 0 <= len(found) - len(alone) < 3 * RATE / found.cutoff
+    stood = found.provenance['filtering']['stood']
+    np.testing.assert_allclose(stood, np.array([before, after]) / RATE, atol=2.0 / found.cutoff)
+    same = np.searchsorted(alone.time, found.time - before / RATE - 0.5 / RATE)
+    both = (same > 0) & (same < len(alone))
+    np.testing.assert_allclose(found.q[both], alone.q[same[both]], atol=3e-3)
+    assert ('standstill' in summarize(found)) == bool(before or after)
+
+
 @pytest.mark.parametrize('differentiation', ['central', 'savitzky-golay'])
 def test_given_cutoff_trim_and_differentiation_are_used(differentiation):
     recording, (_, _, ddq, _) = periodic(noise=(0.0, 0.0))
