@@ -229,11 +229,11 @@ def filtered_dataset(
             'they arrived in bursts, or there are pauses; let stamps say when each was measured, and cut pauses out'
         )
     longest, rate, bandwidth = _spectral(time, position, breaks, step)
-    moving = _in_motion(time, position, bandwidth)
-    stood = [float(time[moving][0] - time[0]), float(time[-1] - time[moving][-1])]
+    start, stop = _in_motion(position, rate, bandwidth)
+    stood = [start / rate, (len(time) - stop) / rate]
     if any(stood):
-        time, position, torque = time[moving], position[moving], torque[moving]
-        breaks = breaks[(breaks > moving.start) & (breaks < moving.start + len(time))] - moving.start
+        time, position, torque = time[start:stop], position[start:stop], torque[start:stop]
+        breaks = breaks[(breaks > start) & (breaks < stop)] - start
         longest, rate, bandwidth = _spectral(time, position, breaks, step)
     cutoff = bandwidth.cutoff if settings.cutoff is None else settings.cutoff
     if cutoff > 0.5 * rate:
@@ -293,17 +293,17 @@ def _spectral(time: Array, position: Array, breaks: IntArray, step: float) -> tu
     return longest, rate, choose_cutoff(even_position, rate, margin=7.0)
 
 
-def _in_motion(time: Array, position: Array, bandwidth: Bandwidth) -> slice:
-    """Return the samples from the first motion to the last, with a period of the cutoff before and after."""
+def _in_motion(position: Array, rate: float, bandwidth: Bandwidth) -> tuple[int, int]:
+    """Return the samples, from one to before another, that move, with a period of the cutoff before and after."""
     joints = position[:, bandwidth.moving]
     least = np.maximum(_MOVES * np.ptp(joints, axis=0), 6.0 * bandwidth.noise_std[bandwidth.moving])
     away = [(np.abs(joints - joints[k]) > least).any(axis=1) for k in (0, -1)]
     if not (away[0].any() and away[1].any()):
-        return slice(0, len(time))  # nothing moves
-    first, last = int(np.argmax(away[0])), len(time) - 1 - int(np.argmax(away[1][::-1]))
-    edge = 1.0 / bandwidth.cutoff
-    start, stop = np.searchsorted(time, [time[first] - edge, time[last] + edge]).tolist()
-    return slice(start, stop + 1) if stop - start >= FEWEST else slice(0, len(time))
+        return 0, len(position)  # nothing moves
+    first, last = int(np.argmax(away[0])), len(position) - 1 - int(np.argmax(away[1][::-1]))
+    edge = settling_samples(rate, bandwidth.cutoff)
+    start, stop = max(first - edge, 0), min(last + 1 + edge, len(position))
+    return (start, stop) if stop - start >= FEWEST else (0, len(position))
 
 
 def harmless_gap(time: Array, position: Array) -> float:
