@@ -291,21 +291,10 @@ def find_setup(
     moving = np.maximum(np.abs(samples.dq).max(axis=0), 1e-9)
     samples = replace(samples, weight=np.where(np.abs(samples.dq) > AT_REST * moving, 1.0, 0.05))
     judged = samples.coarse(10.0).thinned(ENOUGH // 3)
-    setup = SetUp.as_described(described)
     if not judged.target.any():
-        return setup, Decision(subject='set-up', chosen='as described: there is no torque to compare with')
-    search, turn = _Search.of(judged, described), np.ones(described.n)
-    held = search.score(setup)
-    # In other units of angles all torques have other sizes, so each has a search of its own, and comes first.
-    for unit in ANGLES if 'revolute' in described.joint_types else ():
-        finding, factors = angles(described, unit)
-        other = replace(SetUp.as_described(described), findings=(finding,))
-        scaled = {name: getattr(judged, name) * factors for name in ('q', 'dq', 'ddq')}
-        rival = _Search.of(replace(judged, **scaled), described)
-        error = rival.score(other)
-        if held.contradicted_by(error, len(ANGLES), WORTH):
-            rival.tried += search.tried
-            search, setup, held, turn = rival, other, error, factors
+        nothing = Decision(subject='set-up', chosen='as described: there is no torque to compare with')
+        return SetUp.as_described(described), nothing
+    search, setup, held, to_radians = _begun(judged, described)
     moments = _moments(datasets, judged)
     for _ in range(described.n + 1):  # at most one finding a joint, and the mount
         search.doubts.clear()  # they are about what holds
@@ -330,7 +319,7 @@ def find_setup(
         found = tuple(replace(each, undone=False) for each in setup.findings)
         setup = replace(SetUp.as_described(described), findings=found)
     if any(each.kind == 'angles' for each in setup.findings):
-        setup = replace(setup, position=setup.position * turn)
+        setup = replace(setup, position=setup.position * to_radians)
     chosen = '; '.join(each.text for each in setup.findings) or 'as described'
     if not setup.lost:
         setup = replace(setup, doubt=search.doubt(setup))
@@ -470,6 +459,24 @@ class _Search:
         found = {(each.kind, each.joints) for each in setup.findings}
         others = [pair for pair in self.doubts if (pair[1].kind, pair[1].joints) not in found]
         return max(others, key=lambda pair: pair[0])[1] if others else None
+
+
+def _begun(samples: Samples, described: RobotModel) -> tuple[_Search, SetUp, Score, Array]:
+    """Return the search in the unit of angles that the torque speaks for, where it begins, and what makes rad, (n,).
+
+    In another unit all torques have other sizes, and so has the prior: each has a search of its own.
+    """
+    search, setup, to_radians = _Search.of(samples, described), SetUp.as_described(described), np.ones(described.n)
+    held = search.score(setup)
+    for unit in ANGLES if 'revolute' in described.joint_types else ():
+        finding, factors = angles(described, unit)
+        motion = {name: getattr(samples, name) * factors for name in ('q', 'dq', 'ddq')}
+        other, rival = replace(setup, findings=(finding,)), _Search.of(replace(samples, **motion), described)
+        error = rival.score(other)
+        if held.contradicted_by(error, len(ANGLES), WORTH):
+            rival.tried += search.tried
+            search, setup, held, to_radians = rival, other, error, factors
+    return search, setup, held, to_radians
 
 
 def _free(setup: SetUp) -> int:
