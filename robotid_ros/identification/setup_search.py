@@ -330,10 +330,9 @@ class _Search:
     """What ranks hypotheses, what judges them, and what came before the judge."""
 
     @classmethod
-    def of(cls, samples: Samples, described: RobotModel) -> '_Search':
-        """Return the search by some samples: the hypotheses are ranked by a few of them."""
-        screen, test = _Test(samples.thinned(_FEW), described), _Test(samples, described)
-        return cls(screen, test, groups(samples, GROUPS))
+    def of(cls, samples: Samples, described: RobotModel, label: IntArray) -> '_Search':
+        """Return the search by some samples in groups of states; the hypotheses are ranked by a few of them."""
+        return cls(_Test(samples.thinned(_FEW), described), _Test(samples, described), label)
 
     def __init__(self, screen: _Test, test: _Test, label: IntArray) -> None:
         self.screen, self.test, self.label = screen, test, label
@@ -466,12 +465,13 @@ def _begun(samples: Samples, described: RobotModel) -> tuple[_Search, SetUp, Sco
 
     In another unit all torques have other sizes, and so has the prior: each has a search of its own.
     """
-    search, setup, to_radians = _Search.of(samples, described), SetUp.as_described(described), np.ones(described.n)
+    label, setup, to_radians = groups(samples, GROUPS), SetUp.as_described(described), np.ones(described.n)
+    search = _Search.of(samples, described, label)
     held = search.score(setup)
     for unit in ANGLES if 'revolute' in described.joint_types else ():
         finding, factors = angles(described, unit)
         motion = {name: getattr(samples, name) * factors for name in ('q', 'dq', 'ddq')}
-        other, rival = replace(setup, findings=(finding,)), _Search.of(replace(samples, **motion), described)
+        other, rival = replace(setup, findings=(finding,)), _Search.of(replace(samples, **motion), described, label)
         error = rival.score(other)
         if held.contradicted_by(error, len(ANGLES), WORTH):
             rival.tried += search.tried
@@ -497,7 +497,7 @@ def _mounts(setup: SetUp, test: _Test) -> Iterator[SetUp]:
     found = any(each.kind == 'gravity' for each in setup.findings)
     if not setup.gravity.any():
         if not found:
-            yield from (mounted(setup, axis, described) for axis in along_axes(STANDARD_GRAVITY))
+            yield from (mounted(setup, axis, described) for axis in along_axes(np.array(STANDARD_GRAVITY)))
         return
     size, axes = float(np.linalg.norm(setup.gravity)), along_axes(setup.gravity)
     if not found:
