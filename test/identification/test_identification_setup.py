@@ -93,6 +93,28 @@ def test_positions_in_another_unit_are_found_and_what_else_is_wrong_with_them(un
     assert plain.metrics['training'].relative_error_total < 5.0
 
 
+def test_units_of_angles_are_compared_by_the_same_states_where_a_joint_slides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside other angles, a joint that slides by little has another part in the states: their groups are others."""
+    arm = RobotModel.from_urdf(ACROBOT.replace('type="revolute"', 'type="prismatic"', 1))
+    time, *motion = fourier_motion(2, np.random.default_rng(0), size=0.3, seconds=10.0)
+    motion = (time, *(each * [0.01, 1.0] for each in motion))  # it slides by little
+    samples = evenly_weighted([dataset(arm, motion, pinocchio_torque(arm, *motion[1:]))], arm, None)
+    label, compared = setup_search.groups(samples, 10), []
+
+    def any_other(held: Score, new: Score, *_: object) -> bool:
+        compared.append((held, new))
+        return True
+
+    monkeypatch.setattr(Score, 'contradicted_by', any_other)
+    search, setup, _, to_radians = setup_search._begun(samples, arm)
+    assert len(compared) == len(hypotheses.ANGLES)
+    assert kinds(setup) == [('angles', ('joint2',))]
+    np.testing.assert_allclose(to_radians, [1.0, 2.0 * np.pi])
+    np.testing.assert_array_equal(search.label, label)
+    in_turns = replace(samples, q=samples.q * to_radians, dq=samples.dq * to_radians)
+    assert (label != setup_search.groups(in_turns, 10)).any()
+
+
 @pytest.mark.parametrize('size', [9.81, 0.0])
 def test_gravity_is_found_where_none_is_described_and_there_is_some(size: float) -> None:
     down = np.array([0.0, 0.0, -size])
