@@ -134,9 +134,7 @@ class _Test:
         at_motors[:, -1] *= _units(setup)
         rows = np.empty((n, len(samples), b + 5 * n + (0 if added is None else 10)))
         rows[:, :, :b] = rigid[:, :, self.kept].swapaxes(0, 1)
-        by_joint = rows[:, :, b : b + 5 * n].reshape(n, len(samples), 5, n)
-        np.multiply(drives.T[:, None, None, :], at_motors, out=by_joint)
-        rows[:, :, b : b + 5 * n] = by_joint.reshape(n, len(samples), 5 * n)
+        rows[:, :, b : b + 5 * n] = (drives.T[:, None, None] * at_motors).reshape(n, len(samples), 5 * n)
         if added is not None:
             rows[:, :, b + 5 * n :] = rigid[:, :, -10:].swapaxes(0, 1) * added[:, None]
         return rows.swapaxes(0, 1)
