@@ -295,8 +295,10 @@ def _spectral(time: Array, position: Array, breaks: IntArray, step: float) -> tu
 
 def _in_motion(position: Array, rate: float, bandwidth: Bandwidth) -> tuple[int, int]:
     """Return the samples, from one to before another, that move, with a period of the cutoff before and after."""
-    joints = position[:, bandwidth.moving]
-    least = np.maximum(_MOVES * np.ptp(joints, axis=0), 6.0 * bandwidth.noise_std[bandwidth.moving])
+    # In any run: the bandwidth is that of the longest one, in which a joint may stand that moves in another.
+    moving = np.std(position, axis=0) > 3.0 * bandwidth.noise_std + 1e-12
+    joints = position[:, moving]
+    least = np.maximum(_MOVES * np.ptp(joints, axis=0), 6.0 * bandwidth.noise_std[moving])
     away = [(np.abs(joints - joints[k]) > least).any(axis=1) for k in (0, -1)]
     if not (away[0].any() and away[1].any()):
         return 0, len(position)  # nothing moves

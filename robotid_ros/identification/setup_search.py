@@ -76,7 +76,7 @@ _SPRING = 0.3  # of a joint's torque over its range: what a spring or a counterb
 _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
 _UNUSUAL = float(np.log(100.0))  # of a finding beside the posterior, one in a hundred: what adds nothing does not join
-_ANY_GRAVITY = np.array([3.0, 5.0, -7.0])  # along no axis of any joint
+_ANY_GRAVITY = np.array([3.0, 5.0, -7.0])  # along no first axis, where it would hide parameters
 _KEPT = 16  # Gram matrices
 _CUTS = 20  # moments in each recording at which its load may change
 
@@ -557,9 +557,10 @@ def _moments(datasets: Sequence[Dataset], samples: Samples) -> list[tuple[int, f
     for number, dataset in enumerate(datasets):
         rows = np.flatnonzero(samples.recordings == number)
         name = dataset.sources[0] if dataset.sources else f'recording {number + 1}'
-        length = float(dataset.time[-1] - dataset.time[0])
         shares = np.arange(0 if number else 1, _CUTS) / _CUTS
-        found += [(int(rows[int(share * len(rows))]), share * length, name) for share in shares.tolist()]
+        times = dataset.time[(shares * len(dataset)).astype(int)]
+        moments = rows[(shares * len(rows)).astype(int)]
+        found += [(k, seconds, name) for k, seconds in zip(moments.tolist(), times.tolist(), strict=True)]
     return found
 
 

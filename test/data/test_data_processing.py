@@ -150,6 +150,20 @@ def test_how_long_an_arm_stands_before_and_after_its_motion_changes_nothing(seed
     assert ('standstill' in summarize(found)) == bool(before or after)
 
 
+@pytest.mark.parametrize('last', [True, False])
+def test_a_joint_that_moves_in_one_of_two_runs_does_not_stand(last):
+    time = np.arange(10 * RATE) / RATE
+    wave = np.stack([np.sin(2.0 * time), np.zeros_like(time)], axis=1)
+    parts = [wave, wave[: len(wave) // 2, ::-1]][:: 1 if last else -1]  # the longest run moves the other joint
+    position = np.concatenate(parts) + 1e-6 * np.random.default_rng(0).standard_normal((len(time) * 3 // 2, 2))
+    times = np.concatenate([np.arange(len(part)) / RATE for part in parts])
+    times[len(parts[0]) :] -= 100.0  # the clock was set back, which is a break
+    recording = Recording(joint_names=('a', 'b'), time=times, position=position, effort=0.1 * position)
+    dataset = process_recording(recording, ProcessingSettings(average=False))
+    assert dataset.provenance['filtering']['stood'] == [0.0, 0.0]
+    assert np.ptp(dataset.q, axis=0) == pytest.approx([2.0, 2.0], rel=0.05)
+
+
 @pytest.mark.parametrize('differentiation', ['central', 'savitzky-golay'])
 def test_given_cutoff_trim_and_differentiation_are_used(differentiation):
     recording, (_, _, ddq, _) = periodic(noise=(0.0, 0.0))

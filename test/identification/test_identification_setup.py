@@ -463,6 +463,9 @@ def test_a_payload_that_is_taken_up_half_way_is_told_with_its_time(share: float)
     told = re.search(r'from about ([\d.]+) s', setup.findings[0].text)
     assert told is not None
     assert float(told.group(1)) == pytest.approx(share * motion[0][-1], abs=1.0)
+    late = replace(data, time=data.time + 20.0)  # what the arm stood before was left out
+    moments = [setup_search._moments([each], evenly_weighted([each], ARM, None).thinned(400)) for each in (data, late)]
+    np.testing.assert_allclose([b[1] - a[1] for a, b in zip(*moments, strict=True)], 20.0)
 
 
 def test_magnitudes_are_told_and_a_torque_that_gravity_keeps_positive_is_not() -> None:
