@@ -16,9 +16,9 @@ its parameters, without paths of this machine. A card is taken wherever a result
 import argparse
 
 from robotid_ros.commands.terminal import say_written
+from robotid_ros.export.card import STATED, Card
 from robotid_ros.files import write_files
 from robotid_ros.identification import IdentificationResult
-from robotid_ros.identification.card import STATED, Card
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -237,23 +237,24 @@ def coupling_of(setup: SetUp, found: SetUp, model: RobotModel) -> tuple[int, int
     return None
 
 
-def angles(model: RobotModel, unit: str) -> tuple[Finding, Array]:
-    """Return the finding that positions of joints that turn are in another unit, and what makes rad, shape (n,)."""
+def angles(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
+    """Yield the set-ups in which the positions of joints that turn are in another unit than rad."""
     turns = np.array(model.joint_types) == 'revolute'
-    finding = Finding(
-        kind='angles',
-        joints=tuple(np.array(model.joint_names)[turns].tolist()),
-        text=f'the positions are in {unit}: expected rad',
-        remedy='convert positions and velocities',
-    )
-    return finding, np.where(turns, ANGLES[unit], 1.0)
+    if not turns.any() or any(each.kind == 'angles' for each in setup.findings):
+        return
+    for unit, factor in ANGLES.items():
+        finding = Finding(
+            kind='angles',
+            joints=tuple(np.array(model.joint_names)[turns].tolist()),
+            text=f'the positions are in {unit}: expected rad',
+            remedy='convert positions and velocities',
+        )
+        position = setup.position * np.where(turns, factor, 1.0)
+        yield replace(setup, position=position, findings=(*setup.findings, finding))
 
 
-def several_units(setup: SetUp, model: RobotModel, factors: Array, size: float) -> SetUp:
-    """Return the set-up in which recorded efforts times ``size`` times ``factors``, shape (n,), are torques.
-
-    No unit is known: of the factors only the ratios are, and ``size`` keeps the torques as large as the prior has them.
-    """
+def several_units(setup: SetUp, model: RobotModel, factors: Array) -> SetUp:
+    """Return the set-up in which recorded efforts times ``factors``, shape (n,), are torques in one unit, unknown."""
     listed = ', '.join(f'{name} {k:.2g}' for name, k in zip(model.joint_names, factors, strict=True))
     text = (
         'the efforts of the joints are not torques in one unit: bodies explain them with a factor for each joint that '
@@ -261,7 +262,7 @@ def several_units(setup: SetUp, model: RobotModel, factors: Array, size: float) 
         'is wrong, or the arm differs otherwise from its description'
     )
     finding = Finding(kind='units', joints=model.joint_names, text=text, remedy=SAY, undone=False)
-    return replace(setup, torque=setup.torque * (size * factors), findings=(*setup.findings, finding))
+    return replace(setup, torque=setup.torque * factors, findings=(*setup.findings, finding))
 
 
 def without_sign(samples: Samples, model: RobotModel) -> Finding | None:

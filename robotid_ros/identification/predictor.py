@@ -7,11 +7,12 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Torques of an identified model."""
+"""Torques of an identified model, and its bodies as the description of an arm to be identified."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import predicted_torque
 from robotid_ros.identification.verdict import Metrics, torque_metrics
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.reading import refusing
 
 _LAST_DIGIT = 1.1e-3  # of four, relative to the least number with them
 
@@ -152,6 +154,30 @@ class TorquePredictor:
         samples = self._samples(datasets)
         both = (self.at_joints(samples.measured), self.at_joints(self._predicted(samples)))
         return torque_metrics(self.model.joint_names, *both)
+
+
+def described_by(model: RobotModel, path: str | Path) -> RobotModel:
+    """Return an arm whose description has the bodies and rotors of a card or result, as a prior.
+
+    Raises
+    ------
+    IdentificationError
+        If the file is neither, is not usable, or belongs to another arm.
+    """
+    found = IdentificationResult.load(path)
+    with refusing(f"prior '{path}'", IdentificationError):
+        if not found.usable:
+            raise IdentificationError(f'{path}: not usable as a prior: {found.reason}')
+        if found.joint_names != model.joint_names:
+            raise IdentificationError(
+                f'{path}: expected the prior of an arm with the joints {", ".join(model.joint_names)}, got '
+                f'{", ".join(found.joint_names)}'
+            )
+        try:
+            TorquePredictor(model, found)
+        except IdentificationError as cause:
+            raise IdentificationError(f'{path}: {cause}') from cause
+    return model.with_inertial(found.inertial, rotor_inertia=found.rotor_inertia)
 
 
 def _same_but_for_rounding(mine: tuple[str, ...], its: tuple[str, ...]) -> bool:

@@ -38,7 +38,6 @@ from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model, parse_friction
 from robotid_ros.identification.assembly import provenance_of, thresholds
-from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.information import Rows
@@ -46,6 +45,7 @@ from robotid_ros.identification.judge import Decision
 from robotid_ros.identification.least_squares import fit_of_parameters
 from robotid_ros.identification.model_choice import Chosen, few_of
 from robotid_ros.identification.plausibility import remarks, require_radians
+from robotid_ros.identification.predictor import described_by
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.separable import separable_least_squares

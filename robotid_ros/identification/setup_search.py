@@ -23,6 +23,7 @@ by their posterior at its maximum on a part of the samples; the best challenges 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +32,6 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters, full_regressor
 from robotid_ros.identification.config import AT_REST
 from robotid_ros.identification.hypotheses import (
-    ANGLES,
     LARGEST_RATIO,
     LEAST_FACTOR,
     LEAST_RATIO,
@@ -62,7 +62,7 @@ from robotid_ros.identification.information import (
     quick_solve,
 )
 from robotid_ros.identification.judge import DOUBTFUL, GROUPS, WORTH, Alternative, Bench, Decision, Score, groups, total
-from robotid_ros.identification.prior import Prior, as_large_as, standard_prior
+from robotid_ros.identification.prior import Prior, standard_prior
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.model.robot_model import STANDARD_GRAVITY, RobotModel
@@ -72,13 +72,22 @@ _ROUGH = 2  # passes of the joints' weights by which all hypotheses are compared
 _LIKELY = 6  # of which the cost is taken to its end
 _FINALISTS = 3  # brought before the judge in one round
 _TURN_STEPS = 6  # Gauss-Newton steps of a free direction of gravity; it moves by less than a degree in the last ones
-_SPRING = 0.3  # of a joint's torque over its range: what a spring or a counterbalance may take
+_SPRING, _RANGE = 0.3, 0.1  # of a joint's torque over its range [rad or m]: what a spring or a counterbalance may take
 _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
 _UNUSUAL = float(np.log(100.0))  # of a finding beside the posterior, one in a hundred: what adds nothing does not join
 _ANY_GRAVITY = np.array([3.0, 5.0, -7.0])  # along no first axis, where it would hide parameters
 _KEPT = 16  # Gram matrices
 _CUTS = 20  # moments in each recording at which its load may change
+
+
+class _Maximum(NamedTuple):
+    """The maximum of a posterior: parameters (m,), precisions (n,), and minus the logarithms of prior and posterior."""
+
+    parameters: Array
+    precision: Array
+    strangeness: float
+    cost: float
 
 
 class _Test:
@@ -94,23 +103,18 @@ class _Test:
         links = slice(10 * self.n)
         if not mean[links].any():  # any body between a joint and the next
             mean[links] = _any_bodies(described)
-        # Efforts may be currents or counts: the prior says how torque is shared out, not how large it is.
-        rigid = full_regressor(described, samples.q, samples.dq, samples.ddq)
-        expected = (rigid @ mean[links]) ** 2 + rigid**2 @ deviation[links] ** 2
-        size = as_large_as(samples.target, expected.sum(axis=0))
-        mean, deviation = size * mean, size * deviation
         # The links count by their base parameters, the same under any gravity: fewer columns, and the same maximum.
         base = base_parameters(replace(described, gravity=_ANY_GRAVITY), tolerance=DATA_TOLERANCE)
         self.kept, self.last = base.independent, base.map[:, -10:]
         self.b = len(self.kept)
         grouping = np.zeros((self.b + self.n, 11 * self.n))
         grouping[: self.b, links], grouping[self.b :, 10 * self.n :] = base.map, np.eye(self.n)
-        self.bodies = Prior.of_groups(grouping, mean, (grouping * deviation**2) @ grouping.T)
+        covariance = (grouping * deviation**2) @ grouping.T
+        self.bodies = Prior.of_groups(grouping, mean, covariance)
+        self.squares = (covariance + np.outer(self.bodies.mean, self.bodies.mean))[: self.b, : self.b]
         self.added = 1.0 / deviation[10 * (self.n - 1) : 10 * self.n] ** 2
         self.models: dict[bytes, RobotModel] = {}
         self._known: dict[bytes, Information] = {}
-        torque, range_ = np.sqrt(np.mean(samples.target**2, axis=0)), np.maximum(np.std(samples.q, axis=0), 0.1)
-        self.spring = np.maximum(_SPRING * torque / range_, 1e-12)
 
     def model(self, gravity: Array) -> RobotModel:
         """Return the arm under some gravity, the same one each time: its recursion is prepared once."""
@@ -131,7 +135,6 @@ class _Test:
         rigid = full_regressor(self.model(setup.gravity), q, dq, ddq)
         moving = dq @ drives.T
         at_motors = np.stack([ddq @ drives.T, np.sign(moving), moving, np.ones_like(dq), q - q.mean(axis=0)], axis=1)
-        at_motors[:, -1] *= _units(setup)
         rows = np.empty((n, len(samples), b + 5 * n + (0 if added is None else 10)))
         rows[:, :, :b] = rigid[:, :, self.kept].swapaxes(0, 1)
         rows[:, :, b : b + 5 * n] = (drives.T[:, None, None] * at_motors).reshape(n, len(samples), 5 * n)
@@ -141,7 +144,7 @@ class _Test:
 
     def information(self, setup: SetUp) -> Information:
         """Return the Gram matrices; those with all efforts are kept for a while, since many set-ups share a motion."""
-        motion = setup.gravity, setup.position, setup.zero, setup.drives, _units(setup)
+        motion = setup.gravity, setup.position, setup.zero, setup.drives
         key = b''.join(each.tobytes() for each in motion)
         if key not in self._known:
             if len(self._known) == _KEPT:
@@ -161,22 +164,30 @@ class _Test:
         rows = rows[keep]
         return gather(rows, np.empty((*rows.shape[:2], 0)), torque[keep], self.samples.weight[keep])
 
-    def prior(self, columns: int) -> tuple[Array, Array]:
-        """Return mean and precision of all parameters, (m,) and (m, m); of what a moment added, those of a link."""
-        b, n = self.b, self.n
-        mean, precision = np.zeros(columns), np.zeros((columns, columns))
-        mean[: b + n], precision[: b + n, : b + n] = self.bodies.mean, self.bodies.precision
-        apart = np.concatenate([1.0 / self.spring**2, np.resize(self.added, columns - b - 5 * n)])
-        place = np.arange(b + 4 * n, columns)
-        precision[place, place] = apart
+    def prior(self, info: Information) -> tuple[Array, Array]:
+        """Return mean and precision of all parameters, (m,) and (m, m); of what a moment added, those of a link.
+
+        Efforts may be currents or counts: the prior says how torque is shared out, not how large it is. So bodies are
+        as large as the torque is.
+        """
+        b, n, m = self.b, self.n, info.base
+        square = float(np.sum(info.gram[:, -1, -1]) / np.sum(info.gram[:, :b, :b] * self.squares))
+        mean, precision = np.zeros(m), np.zeros((m, m))
+        mean[: b + n] = np.sqrt(square) * self.bodies.mean
+        precision[: b + n, : b + n] = self.bodies.precision / square
+        springs = np.arange(b + 4 * n, b + 5 * n)
+        range_ = np.maximum(np.einsum('jkk->k', info.gram[:, springs[:, None], springs]) / info.count, _RANGE**2)
+        precision[springs, springs] = range_ / (_SPRING**2 * info.power)
+        added = np.arange(b + 5 * n, m)
+        precision[added, added] = np.resize(self.added, len(added)) / square
         return mean, precision
 
     def solve(
         self, info: Information, precision: Array | None = None, *, free: bool = False, passes: int = PASSES
-    ) -> tuple[Array, float, Array]:
-        """Return the parameters at the maximum of the posterior, minus its logarithm, and the joints' precisions."""
+    ) -> _Maximum:
+        """Return the maximum of the posterior, with the joints' precisions, shape (n,), or those that it is of."""
         m, share, power = info.base, self.samples.independent_per_sample, info.power
-        mean, pull = self.prior(m)
+        mean, pull = self.prior(info)
         bounded = np.zeros(m, dtype=bool)  # rotor inertias, Coulomb and viscous friction
         bounded[self.b : self.b + 3 * self.n] = not free
         fixed = precision is not None
@@ -189,27 +200,24 @@ class _Test:
             found = non_negative(matrix, vector + pull @ mean, bounded)
             told = info.precision(info.residual_squares(found) / np.maximum(info.count, 1e-300))
             current = current if fixed else told
-        return found, self._strange(found) - 0.5 * share * float(info.count @ np.log(told)), current
-
-    def _strange(self, found: Array) -> float:
-        mean, pull = self.prior(len(found))
-        return 0.5 * float((found - mean) @ pull @ (found - mean))
+        strange = 0.5 * float((found - mean) @ pull @ (found - mean))
+        return _Maximum(found, current, strange, strange - 0.5 * share * float(info.count @ np.log(told)))
 
     def strangeness(self, setup: SetUp) -> float:
         """Return minus the logarithm of the prior at the posterior's maximum."""
-        return self._strange(self.solve(self.information(setup))[0])
+        return self.solve(self.information(setup)).strangeness
 
     def cost(self, setup: SetUp, *, free: bool = False, passes: int = PASSES) -> float:
         """Return minus the logarithm of the posterior at its maximum; ``free`` lets friction drive a joint."""
         stretched = self.independent / self.n * float(np.linalg.slogdet(setup.torque)[1])  # of the recorded efforts
-        return self.solve(self.information(setup), free=free, passes=passes)[1] - stretched
+        return self.solve(self.information(setup), free=free, passes=passes).cost - stretched
 
     def score(self, setup: SetUp, label: IntArray, added: Array | None = None, *, free: bool = False) -> Score:
         """Return the held-out errors in the coordinates of the set-up; ``free`` lets friction drive a joint."""
         rows, torque = self.rows(setup, added), self.torque(setup)
         bench = Bench.of_parts([self.part(rows, torque, label == k) for k in np.unique(label)])
-        precision = self.solve(bench.total, free=free)[2]
-        found = bench.score(lambda info: self.solve(info, precision, free=free)[0])
+        precision = self.solve(bench.total, free=free).precision
+        found = bench.score(lambda info: self.solve(info, precision, free=free).parameters)
         return replace(found, squares=found.squares / _units(setup) ** 2)
 
     def in_several_units(self, setup: SetUp) -> SetUp:
@@ -217,8 +225,7 @@ class _Test:
         samples, torque = self.samples, setup.torque
         bodies = np.linalg.inv(torque) @ self.rows(setup)[:, :, : self.b + self.n]
         factors = mutual_factors(bodies, samples.dq @ setup.position.T @ torque, samples.target)
-        size = np.linalg.norm(samples.target) / np.linalg.norm(samples.target * factors)  # as large as before
-        return several_units(setup, self.described, factors, float(size))
+        return several_units(setup, self.described, factors)
 
     def tilted(self, setup: SetUp) -> SetUp:
         """Return a set-up with the direction of gravity found from its own, by Gauss-Newton's method."""
@@ -226,7 +233,8 @@ class _Test:
         gravity = setup.gravity
         for _ in range(_TURN_STEPS):
             rows, torque = self.rows(replace(setup, gravity=gravity)), self.torque(setup)
-            found, _, precision = self.solve(self.part(rows, torque))
+            whole = self.part(rows, torque)
+            found, precision = self.solve(whole)[:2]
             across = np.linalg.svd(gravity[None] / size)[2][1:]  # two directions at right angles to gravity
             bodies = found[: self.b]
             q = self.samples.q @ setup.position.T + setup.zero
@@ -237,7 +245,7 @@ class _Test:
             ]
             info = self.part(np.concatenate([rows, np.stack(bends, axis=-1)], axis=2), torque - rows @ found)
             matrix, vector = info.normal(self.samples.independent_per_sample * precision)
-            mean, pull = self.prior(len(found))
+            mean, pull = self.prior(whole)
             matrix[:-2, :-2] += pull
             matrix[[-2, -1], [-2, -1]] += 1.0  # of the directions, a radian
             vector[:-2] += pull @ (mean - found)
@@ -292,12 +300,16 @@ def find_setup(
     if not judged.target.any():
         nothing = Decision(subject='set-up', chosen='as described: there is no torque to compare with')
         return SetUp.as_described(described), nothing
-    search, setup, held, to_radians = _begun(judged, described)
+    setup, search = SetUp.as_described(described), _Search.of(judged, described, groups(judged, GROUPS))
+    held = search.score(setup)
     moments = _moments(datasets, judged)
     for _ in range(described.n + 1):  # at most one finding a joint, and the mount
         search.doubts.clear()  # they are about what holds
         changed = None if units_only else _change(setup, search, held, moments)
-        challenger = None if units_only else search.best_described(setup, held)
+        if units_only:
+            challenger = search.challenger(search.ranked(angles(setup, described)), setup, held)
+        else:
+            challenger = search.best_described(setup, held)
         if not any(each.kind == 'units' for each in setup.findings):
             units = search.in_several_units(setup, held)
             if units is not None and (challenger is None or units[1].value < challenger[1].value):
@@ -316,8 +328,6 @@ def find_setup(
     elif any(each.kind == 'units' for each in setup.findings):  # the factors are known only up to a common one
         found = tuple(replace(each, undone=False) for each in setup.findings)
         setup = replace(SetUp.as_described(described), findings=found)
-    if any(each.kind == 'angles' for each in setup.findings):
-        setup = replace(setup, position=setup.position * to_radians)
     chosen = '; '.join(each.text for each in setup.findings) or 'as described'
     if not setup.lost:
         setup = replace(setup, doubt=search.doubt(setup))
@@ -458,25 +468,6 @@ class _Search:
         return max(others, key=lambda pair: pair[0])[1] if others else None
 
 
-def _begun(samples: Samples, described: RobotModel) -> tuple[_Search, SetUp, Score, Array]:
-    """Return the search in the unit of angles that the torque speaks for, where it begins, and what makes rad, (n,).
-
-    In another unit all torques have other sizes, and so has the prior: each has a search of its own.
-    """
-    label, setup, to_radians = groups(samples, GROUPS), SetUp.as_described(described), np.ones(described.n)
-    search = _Search.of(samples, described, label)
-    held = search.score(setup)
-    for unit in ANGLES if 'revolute' in described.joint_types else ():
-        finding, factors = angles(described, unit)
-        motion = {name: getattr(samples, name) * factors for name in ('q', 'dq', 'ddq')}
-        other, rival = replace(setup, findings=(finding,)), _Search.of(replace(samples, **motion), described, label)
-        error = rival.score(other)
-        if held.contradicted_by(error, len(ANGLES), WORTH):
-            rival.tried += search.tried
-            search, setup, held, to_radians = rival, other, error, factors
-    return search, setup, held, to_radians
-
-
 def _free(setup: SetUp) -> int:
     """Return how many numbers the last finding was free to choose: a factor of each joint's effort but one."""
     return len(setup.zero) - 1 if setup.findings[-1].kind == 'units' else 0
@@ -484,6 +475,7 @@ def _free(setup: SetUp) -> int:
 
 def _neighbours(setup: SetUp, test: _Test) -> Iterator[SetUp]:
     """Yield every set-up that is one hypothesis away."""
+    yield from angles(setup, test.described)
     yield from _mounts(setup, test)
     yield from reversals(setup, test.described)
     yield from zeros(setup, test.described)
@@ -590,10 +582,10 @@ def _change(
                 [gram[:, m:, :m], columns[:, m:], gram[:, m:, m:]],
             ]
         )
-        costs.append(test.solve(Information(gram=wide, count=before.count, base=m + 10), free=True)[1])
+        costs.append(test.solve(Information(gram=wide, count=before.count, base=m + 10), free=True).cost)
     moment, seconds, name = moments[int(np.argmin(costs))]
     found = search.score(setup, (np.arange(count) >= moment).astype(float))
-    sure = min(costs) <= test.solve(before, free=True)[1] and held.loses_to(found, len(costs))
+    sure = min(costs) <= test.solve(before, free=True).cost and held.loses_to(found, len(costs))
     text = (
         f'the load of the arm changed half way: from about {seconds:.3g} s of {name} on the last link carries '
         'something else, a payload for example'

@@ -31,7 +31,6 @@ from robotid_ros.identification.assembly import (
     score_of,
     thresholds,
 )
-from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import Candidate, estimate, fit_of, fits_to_compare
 from robotid_ros.identification.information import PASSES, BaseRegressor, Rows, solved
@@ -60,6 +59,7 @@ from robotid_ros.identification.plausibility import (
     require_radians,
     torque_size,
 )
+from robotid_ros.identification.predictor import described_by
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import SetUp

@@ -93,28 +93,6 @@ def test_positions_in_another_unit_are_found_and_what_else_is_wrong_with_them(un
     assert plain.metrics['training'].relative_error_total < 5.0
 
 
-def test_units_of_angles_are_compared_by_the_same_states_where_a_joint_slides(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside other angles, a joint that slides by little has another part in the states: their groups are others."""
-    arm = RobotModel.from_urdf(ACROBOT.replace('type="revolute"', 'type="prismatic"', 1))
-    time, *motion = fourier_motion(2, np.random.default_rng(0), size=0.3, seconds=10.0)
-    motion = (time, *(each * [0.01, 1.0] for each in motion))  # it slides by little
-    samples = evenly_weighted([dataset(arm, motion, pinocchio_torque(arm, *motion[1:]))], arm, None)
-    label, compared = setup_search.groups(samples, 10), []
-
-    def any_other(held: Score, new: Score, *_: object) -> bool:
-        compared.append((held, new))
-        return True
-
-    monkeypatch.setattr(Score, 'contradicted_by', any_other)
-    search, setup, _, to_radians = setup_search._begun(samples, arm)
-    assert len(compared) == len(hypotheses.ANGLES)
-    assert kinds(setup) == [('angles', ('joint2',))]
-    np.testing.assert_allclose(to_radians, [1.0, 2.0 * np.pi])
-    np.testing.assert_array_equal(search.label, label)
-    in_turns = replace(samples, q=samples.q * to_radians, dq=samples.dq * to_radians)
-    assert (label != setup_search.groups(in_turns, 10)).any()
-
-
 @pytest.mark.parametrize('size', [9.81, 0.0])
 def test_gravity_is_found_where_none_is_described_and_there_is_some(size: float) -> None:
     down = np.array([0.0, 0.0, -size])
@@ -186,7 +164,7 @@ def test_hypotheses_count_within_their_kind(others: str, taken: bool) -> None:
 @pytest.mark.parametrize(('independent', 'taken'), [(100.0, False), (1e4, True)])
 def test_factors_of_units_cost_as_much_as_their_number_says(independent: float, taken: bool) -> None:
     described = SetUp.as_described(ARM)
-    units = hypotheses.several_units(described, ARM, np.array([3.0, 1.0, 1.0, 1.0, 1.0, 1.0 / 3.0]), 1.0)
+    units = hypotheses.several_units(described, ARM, np.array([3.0, 1.0, 1.0, 1.0, 1.0, 1.0 / 3.0]))
 
     def score(setup: SetUp, *_: object, **__: object) -> Score:
         squares = np.full((10, ARM.n), np.exp(-0.5 if setup is units else 0.0))  # L falls by a quarter
@@ -213,7 +191,7 @@ def test_efforts_in_known_units_are_as_probable_and_leave_as_much_as_torques() -
         for each in (data, changed(data, np.eye(3), np.diag(factors)))
     ]
     as_they_are = SetUp.as_described(bare)
-    known = hypotheses.several_units(as_they_are, bare, 1.0 / factors, 1.0)
+    known = hypotheses.several_units(as_they_are, bare, 1.0 / factors)
     torques, efforts = tests[0].cost(as_they_are), tests[1].cost(known)
     assert efforts - torques == pytest.approx(tests[0].independent / 3 * np.log(factors).sum(), rel=1e-3)
     label = setup_search.groups(tests[0].samples, 10)

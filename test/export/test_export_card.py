@@ -20,8 +20,8 @@ from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pi
 from robotid_ros.cli import main
 from robotid_ros.data import Recording, write_csv
 from robotid_ros.errors import IdentificationError
+from robotid_ros.export.card import Card
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, identify
-from robotid_ros.identification.card import Card
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import pseudo_inertia, pseudo_inertia_parameters
 

@@ -22,10 +22,7 @@ import numpy as np
 import yaml
 
 from robotid_ros.errors import IdentificationError
-from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import CARD_FORMAT, IdentificationResult
-from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.reading import refusing
 
 STATED = {
     'arm': 'maker and type',
@@ -158,27 +155,3 @@ class Card:
 def _hash(value: Any) -> str:
     """Return the hash of a file, or those of the files of a bag."""
     return ', '.join(map(str, value.values())) if isinstance(value, Mapping) else str(value)
-
-
-def described_by(model: RobotModel, path: str | Path) -> RobotModel:
-    """Return an arm whose description has the bodies and rotors of a card or result, as a prior.
-
-    Raises
-    ------
-    IdentificationError
-        If the file is neither, is not usable, or belongs to another arm.
-    """
-    found = IdentificationResult.load(path)
-    with refusing(f"prior '{path}'", IdentificationError):
-        if not found.usable:
-            raise IdentificationError(f'{path}: not usable as a prior: {found.reason}')
-        if found.joint_names != model.joint_names:
-            raise IdentificationError(
-                f'{path}: expected the prior of an arm with the joints {", ".join(model.joint_names)}, got '
-                f'{", ".join(found.joint_names)}'
-            )
-        try:
-            TorquePredictor(model, found)
-        except IdentificationError as cause:
-            raise IdentificationError(f'{path}: {cause}') from cause
-    return model.with_inertial(found.inertial, rotor_inertia=found.rotor_inertia)
