@@ -21,7 +21,7 @@ and a rotor inertia for each joint, ordinary and weighted least squares on movin
 import csv
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -131,12 +131,24 @@ def _plain_cutoff(data: Dataset) -> float:
     return float(min(max(7.0 * usual, 1.5), 0.2 * rate))
 
 
-def _case(folder: Path) -> Iterator[Row]:
+@dataclass(frozen=True)
+class Pair:
+    """Recordings to identify from and to judge by, of one arm."""
+
+    name: str
+    urdf: Path
+    model: RobotModel
+    training: list[Dataset]
+    held_out: list[Dataset]
+
+
+def pairs(folder: Path, most: int | None = None) -> Iterator[Pair]:
+    """Yield the pairs of a case, or the first of them."""
     config = RobotConfig.from_yaml(folder / 'robot.yaml') if (folder / 'robot.yaml').is_file() else None
     urdf = folder / 'arm.urdf'
     with (folder / 'pairs.csv').open(encoding='utf-8') as file:
-        pairs = [(row['train'], row['test']) for row in csv.DictReader(file)]
-    for train, test in pairs:
+        named = [(row['train'], row['test']) for row in csv.DictReader(file)]
+    for train, test in named[:most]:
         recordings = {name: _recordings(folder, name) for name in (train, test)}
         joints = recordings[train][0].joint_names if config is None else config.joints
         place: dict[str, Any] = {} if config is None else {'tip': config.tip, 'base': config.base}
@@ -146,16 +158,22 @@ def _case(folder: Path) -> Iterator[Row]:
         training, held_out = (
             [process_recording(each, settings) for each in recordings[name]] for name in (train, test)
         )
-        result = identify(training, model, validation=held_out)
+        name = f'{folder.name}, {train} to {test}'
+        yield Pair(name=name, urdf=urdf, model=model, training=training, held_out=held_out)
+
+
+def _case(folder: Path) -> Iterator[Row]:
+    for pair in pairs(folder):
+        name, urdf, training, held_out = pair.name, pair.urdf, pair.training, pair.held_out
+        result = identify(training, pair.model, validation=held_out)
         metrics = result.metrics['validation']
         cutoff = _plain_cutoff(training[0])
-        plain = PlainFit(urdf.read_text(encoding='utf-8'), joints)
+        plain = PlainFit(urdf.read_text(encoding='utf-8'), pair.model.joint_names)
         old, new = ([_filtered(each, cutoff) for each in part] for part in (training, held_out))
         errors = {}
         for kind in ('ordinary', 'weighted'):
             plain.fit(old, kind == 'weighted')
             errors[kind] = plain.error(new)
-        name = f'{folder.name}, {train} to {test}'
         totals = ', '.join(f'{kind} {error:.2f} %' for kind, error in errors.items())
         yield Row(
             what=f'{name}, total error',

@@ -93,6 +93,18 @@ def test_positions_in_another_unit_are_found_and_what_else_is_wrong_with_them(un
     assert plain.metrics['training'].relative_error_total < 5.0
 
 
+def test_a_joint_that_slides_has_no_unit_of_angles() -> None:
+    arm = RobotModel.from_urdf(ACROBOT.replace('type="revolute"', 'type="prismatic"', 1))
+    described = SetUp.as_described(arm)
+    found = list(hypotheses.angles(described, arm))
+    assert [kinds(each) for each in found] == [[('angles', ('joint2',))]] * 2
+    for each, factor in zip(found, hypotheses.ANGLES.values(), strict=True):
+        np.testing.assert_allclose(each.position, np.diag([1.0, factor]))
+        assert not list(hypotheses.angles(each, arm))  # there is one unit
+    only = RobotModel.from_urdf(ACROBOT.replace('type="revolute"', 'type="prismatic"'))
+    assert not list(hypotheses.angles(SetUp.as_described(only), only))
+
+
 @pytest.mark.parametrize('size', [9.81, 0.0])
 def test_gravity_is_found_where_none_is_described_and_there_is_some(size: float) -> None:
     down = np.array([0.0, 0.0, -size])
