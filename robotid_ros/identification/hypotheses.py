@@ -23,8 +23,6 @@ from typing import Literal
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.identification.config import AT_REST
-from robotid_ros.identification.information import ROUNDING
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.identification.verdict import moved
@@ -35,10 +33,6 @@ _TURNS = 10  # reversals of all joints through which efforts that never change t
 _TOUCHES, _OVERSHOOT = 0.05, 0.2  # of an effort: how near to zero a magnitude comes; what interpolation adds at a kink
 _RATIOS = (1.0, -1.0, 0.5, -0.5)  # of coupled motors, to be ranked
 LEAST_RATIO, LARGEST_RATIO = 0.1, 4.0  # of their sizes
-_STRIBECK = 0.05  # of the largest speed, the width of what friction is larger by near standstill
-_NO_ERROR = 0.3, 0.03, 1e-3  # of a joint's effort: what counts as no error, step by step
-_HELD = 0.005  # weight of a factor's logarithm, so that a joint which hardly acts on another keeps its own
-_FACTOR = 1e4  # largest of a joint
 ANGLES = {'degrees': np.pi / 180.0, 'turns': 2.0 * np.pi}
 LEAST_FACTOR = 1.5  # between two joints: constants of torque and gear are known better, currents differ more
 SAY = (
@@ -284,84 +278,3 @@ def without_sign(samples: Samples, model: RobotModel) -> Finding | None:
     )
     remedy = 'record a signed effort or current; from magnitudes nothing can be identified'
     return Finding(kind='magnitude', joints=model.joint_names, text=text, remedy=remedy, undone=False)
-
-
-def mutual_factors(rows: Array, dq: Array, torque: Array) -> Array:
-    """Return what each effort, shape (N, n), has to be multiplied with so that the same bodies explain all of them.
-
-        k_j tau_j = Y_j x + k_j (c_j sign(v_j) + d_j v_j + e_j sign(v_j) v_j^2 + s_j sign(v_j) exp(-|v_j| / w_j) + o_j)
-
-    with one x for all efforts, and a friction and an offset of each. What a motion of one joint asks of another, the
-    other's asks of the first: the mass matrix is symmetric, and gravity is the slope of one energy. Efforts that are
-    torques times a factor of each joint, such as motor currents, break this. The factors are found from it as far as
-    joints act on each other, but for one that is common to all, without any mass of the description.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, n, b)
-        Y, of base or all parameters: in the coordinates of the efforts, which are the motors' where these are recorded.
-    dq : ndarray, shape (N, n)
-        v, in the same coordinates [rad/s or m/s].
-    torque : ndarray, shape (N, n)
-        In whatever units.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        With a geometric mean of 1; 1 for joints without torque or motion.
-    """
-    n = dq.shape[1]
-    grams = np.zeros((n, rows.shape[2] + 1, rows.shape[2] + 1))  # of the regressor and the torque, by joint
-    for j in range(n):
-        speed, fastest = dq[:, j], float(np.abs(dq[:, j]).max(initial=0.0))
-        moving = np.abs(speed) > AT_REST * fastest
-        sign, near = np.sign(speed), np.exp(-np.abs(speed) / (_STRIBECK * fastest + 1e-300))
-        own = np.stack([sign, speed, sign * speed**2, sign * near, np.ones(len(speed))], axis=1)[moving]
-        signals = np.concatenate([rows[moving, j], torque[moving, j, None]], axis=1)
-        if moving.sum() <= 2 * own.shape[1]:
-            continue
-        own /= np.linalg.norm(own, axis=0) + 1e-300
-        left = signals - own @ np.linalg.lstsq(own, signals, rcond=None)[0]
-        size = float(np.linalg.norm(left[:, -1]))
-        if size > 0.0:
-            grams[j] = left.T @ left / size**2
-    known = grams[:, -1, -1] > 0.0
-    factors = np.ones(n)
-    if known.sum() > 1:
-        factors[known] = np.exp(_fitted(grams[known]))
-    return factors
-
-
-def _fitted(grams: Array) -> Array:
-    """Return the logarithms of the factors, shape (n,), by which the errors of all joints are least.
-
-    The sum of the errors' logarithms has many minima, in which some joints are explained very well and others not at
-    all. So it is minimised with an error that counts as none which is large at first, and small in the end.
-    """
-    scale = 1.0 / np.sqrt(np.maximum(np.einsum('jkk->k', grams[:, :-1, :-1]), 1e-300))
-    square, product = grams[:, :-1, :-1] * scale * scale[:, None], grams[:, :-1, -1] * scale
-
-    def cost(logarithms: Array, none: float) -> tuple[float, Array]:
-        share = np.exp(logarithms.mean() - logarithms)  # what a torque of 1 is in a joint's effort
-        found = np.ones(len(grams))
-        for _ in range(12):
-            weight = 1.0 / (found + none**2)
-            matrix = np.tensordot(weight * share**2, square, 1)
-            matrix[np.diag_indices(len(matrix))] += ROUNDING * np.trace(matrix)
-            x = np.linalg.solve(matrix, (weight * share) @ product)
-            own, along = share**2 * np.einsum('k,jkl,l->j', x, square, x), share * (product @ x)
-            before, found = found, np.maximum(1.0 - 2.0 * along + own, 0.0)
-            if np.abs(np.log((found + none**2) / (before + none**2))).max() < 1e-6:
-                break
-        centred = logarithms - logarithms.mean()
-        slope = 2.0 * (along - own) / (found + none**2) + 2.0 * _HELD * centred
-        return float(np.sum(np.log(found + none**2)) + _HELD * centred @ centred), slope - slope.mean()
-
-    from scipy.optimize import minimize  # not at the top: see robotid_ros.signals.filtering
-
-    best = np.zeros(len(grams))
-    for none in _NO_ERROR:
-        bounds = [(-np.log(_FACTOR), np.log(_FACTOR))] * len(best)
-        best = minimize(cost, best, args=(none,), jac=True, method='L-BFGS-B', bounds=bounds).x
-        best = best - best.mean()
-    return np.asarray(best)

@@ -22,15 +22,14 @@ by their posterior at its maximum on a part of the samples; the best challenges 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations, pairwise
-from typing import NamedTuple
+from itertools import combinations
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray, IntArray
+from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters, full_regressor
 from robotid_ros.identification.config import AT_REST
+from robotid_ros.identification.evidence import Evidence
 from robotid_ros.identification.hypotheses import (
     LARGEST_RATIO,
     LEAST_FACTOR,
@@ -45,231 +44,26 @@ from robotid_ros.identification.hypotheses import (
     exchanges,
     joints_left,
     mounted,
-    mutual_factors,
     reversals,
     reversed_alike,
-    several_units,
     whole,
     without_sign,
     zeros,
 )
-from robotid_ros.identification.information import (
-    PASSES,
-    ROUNDING,
-    Information,
-    gather,
-    non_negative,
-    quick_solve,
-)
-from robotid_ros.identification.judge import DOUBTFUL, GROUPS, WORTH, Alternative, Bench, Decision, Score, groups, total
-from robotid_ros.identification.prior import Prior, standard_prior
+from robotid_ros.identification.information import ROUNDING
+from robotid_ros.identification.judge import DOUBTFUL, GROUPS, WORTH, Alternative, Decision, Score, groups
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.model.robot_model import STANDARD_GRAVITY, RobotModel
 
-_FEW = 400  # samples by which hypotheses are ranked before the judge
+_FEW = 250  # samples by which hypotheses are ranked before the judge
 _ROUGH = 2  # passes of the joints' weights by which all hypotheses are compared
 _LIKELY = 6  # of which the cost is taken to its end
 _FINALISTS = 3  # brought before the judge in one round
-_TURN_STEPS = 6  # Gauss-Newton steps of a free direction of gravity; it moves by less than a degree in the last ones
-_SPRING, _RANGE = 0.3, 0.1  # of a joint's torque over its range [rad or m]: what a spring or a counterbalance may take
 _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
 _UNUSUAL = float(np.log(100.0))  # of a finding beside the posterior, one in a hundred: what adds nothing does not join
-_ANY_GRAVITY = np.array([3.0, 5.0, -7.0])  # along no first axis, where it would hide parameters
-_KEPT = 16  # Gram matrices
 _CUTS = 20  # moments in each recording at which its load may change
-
-
-class _Maximum(NamedTuple):
-    """The maximum of a posterior: parameters (m,), precisions (n,), and minus the logarithms of prior and posterior."""
-
-    parameters: Array
-    precision: Array
-    strangeness: float
-    cost: float
-
-
-class _Test:
-    """Samples by which hypotheses are tested."""
-
-    def __init__(self, samples: Samples, described: RobotModel) -> None:
-        self.samples, self.described = samples, described
-        mass = described.inertial[:, 9]
-        if described.n > 1 and np.ptp(mass) <= 1e-3 * mass.max():  # filled in for a simulator: they say nothing
-            described = replace(described, inertial=np.zeros_like(described.inertial))
-        mean, deviation = standard_prior(described, rotor_inertia=True)
-        self.n, self.independent = described.n, float(samples.independent_per_sample * np.sum(samples.weight))
-        links = slice(10 * self.n)
-        if not mean[links].any():  # any body between a joint and the next
-            mean[links] = _any_bodies(described)
-        # The links count by their base parameters, the same under any gravity: fewer columns, and the same maximum.
-        base = base_parameters(replace(described, gravity=_ANY_GRAVITY), tolerance=DATA_TOLERANCE)
-        self.kept, self.last = base.independent, base.map[:, -10:]
-        self.b = len(self.kept)
-        grouping = np.zeros((self.b + self.n, 11 * self.n))
-        grouping[: self.b, links], grouping[self.b :, 10 * self.n :] = base.map, np.eye(self.n)
-        covariance = (grouping * deviation**2) @ grouping.T
-        self.bodies = Prior.of_groups(grouping, mean, covariance)
-        self.squares = (covariance + np.outer(self.bodies.mean, self.bodies.mean))[: self.b, : self.b]
-        self.added = 1.0 / deviation[10 * (self.n - 1) : 10 * self.n] ** 2
-        self.models: dict[bytes, RobotModel] = {}
-        self._known: dict[bytes, Information] = {}
-
-    def model(self, gravity: Array) -> RobotModel:
-        """Return the arm under some gravity, the same one each time: its recursion is prepared once."""
-        key = gravity.tobytes()
-        if key not in self.models:
-            self.models[key] = replace(self.described, gravity=gravity)
-        return self.models[key]
-
-    def torque(self, setup: SetUp) -> Array:
-        """Return the torque, shape (N, n), in the coordinates of the description."""
-        return self.samples.target @ setup.torque.T
-
-    def rows(self, setup: SetUp, added: Array | None = None) -> Array:
-        """Return the rows, shape (N, n, m), of bodies, rotors, friction, offset and spring."""
-        samples, drives, b, n = self.samples, setup.drives, self.b, self.n
-        q = samples.q @ setup.position.T + setup.zero
-        dq, ddq = samples.dq @ setup.position.T, samples.ddq @ setup.position.T
-        rigid = full_regressor(self.model(setup.gravity), q, dq, ddq)
-        moving = dq @ drives.T
-        at_motors = np.stack([ddq @ drives.T, np.sign(moving), moving, np.ones_like(dq), q - q.mean(axis=0)], axis=1)
-        rows = np.empty((n, len(samples), b + 5 * n + (0 if added is None else 10)))
-        rows[:, :, :b] = rigid[:, :, self.kept].swapaxes(0, 1)
-        rows[:, :, b : b + 5 * n] = (drives.T[:, None, None] * at_motors).reshape(n, len(samples), 5 * n)
-        if added is not None:
-            rows[:, :, b + 5 * n :] = rigid[:, :, -10:].swapaxes(0, 1) * added[:, None]
-        return rows.swapaxes(0, 1)
-
-    def information(self, setup: SetUp) -> Information:
-        """Return the Gram matrices; those with all efforts are kept for a while, since many set-ups share a motion."""
-        motion = setup.gravity, setup.position, setup.zero, setup.drives
-        key = b''.join(each.tobytes() for each in motion)
-        if key not in self._known:
-            if len(self._known) == _KEPT:
-                del self._known[next(iter(self._known))]
-            efforts = np.broadcast_to(self.samples.target[:, None, :], (len(self.samples), self.n, self.n))
-            self._known[key] = gather(self.rows(setup), efforts[:, :, 1:], efforts[:, :, 0], self.samples.weight)
-        known, turn = self._known[key], np.roll(setup.torque, -1, axis=1)
-        m, gram = known.base, known.gram
-        result = np.empty((self.n, m + 1, m + 1))
-        result[:, :m, :m] = gram[:, :m, :m]
-        result[:, :m, m] = result[:, m, :m] = (gram[:, :m, m:] @ turn[:, :, None])[:, :, 0]
-        result[:, m, m] = (turn[:, None] @ gram[:, m:, m:] @ turn[:, :, None])[:, 0, 0]
-        return Information(gram=result, count=known.count, base=m)
-
-    def part(self, rows: Array, torque: Array, keep: BoolArray | slice = slice(None)) -> Information:
-        """Return the Gram matrices of some samples; all parameters are common to the joints."""
-        rows = rows[keep]
-        return gather(rows, np.empty((*rows.shape[:2], 0)), torque[keep], self.samples.weight[keep])
-
-    def prior(self, info: Information) -> tuple[Array, Array]:
-        """Return mean and precision of all parameters, (m,) and (m, m); of what a moment added, those of a link.
-
-        Efforts may be currents or counts: the prior says how torque is shared out, not how large it is. So bodies are
-        as large as the torque is.
-        """
-        b, n, m = self.b, self.n, info.base
-        square = float(np.sum(info.gram[:, -1, -1]) / np.sum(info.gram[:, :b, :b] * self.squares))
-        mean, precision = np.zeros(m), np.zeros((m, m))
-        mean[: b + n] = np.sqrt(square) * self.bodies.mean
-        precision[: b + n, : b + n] = self.bodies.precision / square
-        springs = np.arange(b + 4 * n, b + 5 * n)
-        range_ = np.maximum(np.einsum('jkk->k', info.gram[:, springs[:, None], springs]) / info.count, _RANGE**2)
-        precision[springs, springs] = range_ / (_SPRING**2 * info.power)
-        added = np.arange(b + 5 * n, m)
-        precision[added, added] = np.resize(self.added, len(added)) / square
-        return mean, precision
-
-    def solve(
-        self, info: Information, precision: Array | None = None, *, free: bool = False, passes: int = PASSES
-    ) -> _Maximum:
-        """Return the maximum of the posterior, with the joints' precisions, shape (n,), or those that it is of."""
-        m, share, power = info.base, self.samples.independent_per_sample, info.power
-        mean, pull = self.prior(info)
-        bounded = np.zeros(m, dtype=bool)  # rotor inertias, Coulomb and viscous friction
-        bounded[self.b : self.b + 3 * self.n] = not free
-        fixed = precision is not None
-        current = 10.0 / power if precision is None else precision
-        told, found = current, mean
-        for _ in range(1 if fixed else passes):
-            matrix, vector = info.normal(share * current)
-            matrix += pull
-            matrix[np.diag_indices(m)] *= 1.0 + ROUNDING
-            found = non_negative(matrix, vector + pull @ mean, bounded)
-            told = info.precision(info.residual_squares(found) / np.maximum(info.count, 1e-300))
-            current = current if fixed else told
-        strange = 0.5 * float((found - mean) @ pull @ (found - mean))
-        return _Maximum(found, current, strange, strange - 0.5 * share * float(info.count @ np.log(told)))
-
-    def strangeness(self, setup: SetUp) -> float:
-        """Return minus the logarithm of the prior at the posterior's maximum."""
-        return self.solve(self.information(setup)).strangeness
-
-    def cost(self, setup: SetUp, *, free: bool = False, passes: int = PASSES) -> float:
-        """Return minus the logarithm of the posterior at its maximum; ``free`` lets friction drive a joint."""
-        stretched = self.independent / self.n * float(np.linalg.slogdet(setup.torque)[1])  # of the recorded efforts
-        return self.solve(self.information(setup), free=free, passes=passes).cost - stretched
-
-    def score(self, setup: SetUp, label: IntArray, added: Array | None = None, *, free: bool = False) -> Score:
-        """Return the held-out errors in the coordinates of the set-up; ``free`` lets friction drive a joint."""
-        rows, torque = self.rows(setup, added), self.torque(setup)
-        bench = Bench.of_parts([self.part(rows, torque, label == k) for k in np.unique(label)])
-        precision = self.solve(bench.total, free=free).precision
-        found = bench.score(lambda info: self.solve(info, precision, free=free).parameters)
-        return replace(found, squares=found.squares / _units(setup) ** 2)
-
-    def in_several_units(self, setup: SetUp) -> SetUp:
-        """Return the set-up in which each effort has a unit of its own."""
-        samples, torque = self.samples, setup.torque
-        bodies = np.linalg.inv(torque) @ self.rows(setup)[:, :, : self.b + self.n]
-        factors = mutual_factors(bodies, samples.dq @ setup.position.T @ torque, samples.target)
-        return several_units(setup, self.described, factors)
-
-    def tilted(self, setup: SetUp) -> SetUp:
-        """Return a set-up with the direction of gravity found from its own, by Gauss-Newton's method."""
-        size = float(np.linalg.norm(setup.gravity))
-        gravity = setup.gravity
-        for _ in range(_TURN_STEPS):
-            rows, torque = self.rows(replace(setup, gravity=gravity)), self.torque(setup)
-            whole = self.part(rows, torque)
-            found, precision = self.solve(whole)[:2]
-            across = np.linalg.svd(gravity[None] / size)[2][1:]  # two directions at right angles to gravity
-            bodies = found[: self.b]
-            q = self.samples.q @ setup.position.T + setup.zero
-            still = np.zeros_like(q)
-            bends = [
-                full_regressor(self.model(size * direction), q, still, still, part='gravity')[:, :, self.kept] @ bodies
-                for direction in across
-            ]
-            info = self.part(np.concatenate([rows, np.stack(bends, axis=-1)], axis=2), torque - rows @ found)
-            matrix, vector = info.normal(self.samples.independent_per_sample * precision)
-            mean, pull = self.prior(whole)
-            matrix[:-2, :-2] += pull
-            matrix[[-2, -1], [-2, -1]] += 1.0  # of the directions, a radian
-            vector[:-2] += pull @ (mean - found)
-            step = quick_solve(matrix, vector, info.base, None)[-2:]
-            step *= min(1.0, 0.7 / max(float(np.linalg.norm(step)), 1e-12))
-            turned = gravity / size + step @ across
-            gravity = size * turned / np.linalg.norm(turned)
-        return replace(setup, gravity=gravity)
-
-
-def _units(setup: SetUp) -> Array:
-    """Return what the efforts that make each torque are multiplied with, shape (n,), in the mean."""
-    return np.asarray(np.sqrt(np.sum(setup.torque**2, axis=1) / np.count_nonzero(setup.torque, axis=1)))
-
-
-def _any_bodies(model: RobotModel) -> Array:
-    """Return the parameters of rods between the joints, shape (10 n,), of the mass that the prior takes as unknown."""
-    mass = standard_prior(model, rotor_inertia=False)[1].reshape(-1, 10)[:, 9]
-    ends = np.concatenate([model.placements[1:, :3, 3], model.tip[None, :3, 3]])
-    result = np.zeros((model.n, 10))
-    for k, (m, end) in enumerate(zip(mass, ends, strict=True)):
-        about = m * (end @ end * np.eye(3) - np.outer(end, end)) / 3.0
-        result[k] = [*about[np.triu_indices(3)], *(0.5 * m * end), m]
-    return result.ravel()
 
 
 def find_setup(
@@ -340,9 +134,9 @@ class _Search:
     @classmethod
     def of(cls, samples: Samples, described: RobotModel, label: IntArray) -> '_Search':
         """Return the search by some samples in groups of states; the hypotheses are ranked by a few of them."""
-        return cls(_Test(samples.thinned(_FEW), described), _Test(samples, described), label)
+        return cls(Evidence(samples.thinned(_FEW), described), Evidence(samples, described), label)
 
-    def __init__(self, screen: _Test, test: _Test, label: IntArray) -> None:
+    def __init__(self, screen: Evidence, test: Evidence, label: IntArray) -> None:
         self.screen, self.test, self.label = screen, test, label
         self.tried: list[Alternative] = []
         self.doubts: list[tuple[float, Finding]] = []
@@ -473,7 +267,7 @@ def _free(setup: SetUp) -> int:
     return len(setup.zero) - 1 if setup.findings[-1].kind == 'units' else 0
 
 
-def _neighbours(setup: SetUp, test: _Test) -> Iterator[SetUp]:
+def _neighbours(setup: SetUp, test: Evidence) -> Iterator[SetUp]:
     """Yield every set-up that is one hypothesis away."""
     yield from angles(setup, test.described)
     yield from _mounts(setup, test)
@@ -482,7 +276,7 @@ def _neighbours(setup: SetUp, test: _Test) -> Iterator[SetUp]:
     yield from couplings(setup, test.described)
 
 
-def _mounts(setup: SetUp, test: _Test) -> Iterator[SetUp]:
+def _mounts(setup: SetUp, test: Evidence) -> Iterator[SetUp]:
     described = test.described.gravity
     found = any(each.kind == 'gravity' for each in setup.findings)
     if not setup.gravity.any():
@@ -503,7 +297,7 @@ def _mounts(setup: SetUp, test: _Test) -> Iterator[SetUp]:
             yield mounted(setup, free, described)
 
 
-def _several_reversed(setup: SetUp, screen: _Test, kind: str) -> tuple[float, SetUp] | None:
+def _several_reversed(setup: SetUp, screen: Evidence, kind: str) -> tuple[float, SetUp] | None:
     """Return the most probable set of joints that are reversed alike, with its cost, or None where no two are.
 
     A description may turn several axes the other way than the driver, and each of them alone makes it worse. From all
@@ -527,7 +321,7 @@ def _several_reversed(setup: SetUp, screen: _Test, kind: str) -> tuple[float, Se
     return (screen.cost(found) + unusual(best), found) if len(best) > 1 else None
 
 
-def _with_ratio(setup: SetUp, found: SetUp, screen: _Test) -> list[SetUp]:
+def _with_ratio(setup: SetUp, found: SetUp, screen: Evidence) -> list[SetUp]:
     """Return a coupling with a ratio of 1 or -1 and with the most probable one; nothing for what is none."""
     from scipy.optimize import minimize_scalar  # not at the top: see robotid_ros.signals.filtering
 
@@ -566,26 +360,10 @@ def _change(
     if not moments:
         return None
     test = search.test
-    count = len(test.samples)
-    # What is added is the last link again, from the moment on: all from the Gram matrices of the time between moments.
-    rows, torque = test.rows(setup), test.torque(setup)
-    edges = [*(moment for moment, _, _ in moments), count]
-    parts = [test.part(rows, torque, slice(start, stop)) for start, stop in pairwise([0, *edges])]
-    before, costs, m = total(parts), [], rows.shape[2]
-    for k in range(len(moments)):
-        columns, gram = total(parts[k + 1 :]).gram[:, :, : test.b] @ test.last, before.gram
-        corner = test.last.T @ columns[:, : test.b]
-        wide = np.block(
-            [
-                [gram[:, :m, :m], columns[:, :m], gram[:, :m, m:]],
-                [columns[:, :m].transpose(0, 2, 1), corner, columns[:, m:].transpose(0, 2, 1)],
-                [gram[:, m:, :m], columns[:, m:], gram[:, m:, m:]],
-            ]
-        )
-        costs.append(test.solve(Information(gram=wide, count=before.count, base=m + 10), free=True).cost)
+    cost, costs = test.of_change(setup, [moment for moment, _, _ in moments])
     moment, seconds, name = moments[int(np.argmin(costs))]
-    found = search.score(setup, (np.arange(count) >= moment).astype(float))
-    sure = min(costs) <= test.solve(before, free=True).cost and held.loses_to(found, len(costs))
+    found = search.score(setup, (np.arange(len(test.samples)) >= moment).astype(float))
+    sure = min(costs) <= cost and held.loses_to(found, len(costs))
     text = (
         f'the load of the arm changed half way: from about {seconds:.3g} s of {name} on the last link carries '
         'something else, a payload for example'

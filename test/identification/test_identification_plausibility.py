@@ -23,7 +23,7 @@ from robotid_ros.dynamics import base_parameters
 from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify
-from robotid_ros.identification.hypotheses import mutual_factors
+from robotid_ros.identification.evidence import mutual_factors
 from robotid_ros.identification.information import Rows
 from robotid_ros.identification.least_squares import least_squares
 from robotid_ros.identification.model_choice import samples_of_datasets, strongest_ripple, with_ripple_shown

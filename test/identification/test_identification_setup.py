@@ -22,6 +22,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
 from robotid_ros.errors import ModelWarning
 from robotid_ros.identification import hypotheses, identify, setup_search
+from robotid_ros.identification.evidence import Evidence
 from robotid_ros.identification.judge import Decision, Score
 from robotid_ros.identification.plausibility import torque_size
 from robotid_ros.identification.samples import evenly_weighted
@@ -199,7 +200,7 @@ def test_efforts_in_known_units_are_as_probable_and_leave_as_much_as_torques() -
     factors = np.array([4.0, 1.0, 0.3])
     factors *= np.linalg.norm(data.tau) / np.linalg.norm(data.tau * factors)  # as large as before
     tests = [
-        setup_search._Test(evenly_weighted([each], bare, None).thinned(400), bare)
+        Evidence(evenly_weighted([each], bare, None).thinned(400), bare)
         for each in (data, changed(data, np.eye(3), np.diag(factors)))
     ]
     as_they_are = SetUp.as_described(bare)
