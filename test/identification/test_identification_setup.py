@@ -94,6 +94,17 @@ def test_positions_in_another_unit_are_found_and_what_else_is_wrong_with_them(un
     assert plain.metrics['training'].relative_error_total < 5.0
 
 
+def test_a_spring_of_a_tenth_of_the_torque_is_a_spring() -> None:
+    data = recorded(1, SHORT)
+    spring = (data.q[:, 1] - data.q[:, 1].mean()) / data.q[:, 1].std() * 0.1 * np.sqrt(np.mean(data.tau[:, 1] ** 2))
+    tau = data.tau + spring[:, None] * [0.0, 1.0, 0.0]
+    setup, decision = find_setup([replace(data, tau=tau, tau_filtered=tau)], SHORT)
+    assert setup.findings == ()
+    described = next(each for each in decision.alternatives if each.name == 'as described')
+    assert described.error[1] < 0.15 * spring.std()
+    assert 0.8 < described.error[1] / (0.05 * SIZES[1]) < 1.5
+
+
 def test_a_joint_that_slides_has_no_unit_of_angles() -> None:
     arm = RobotModel.from_urdf(ACROBOT.replace('type="revolute"', 'type="prismatic"', 1))
     described = SetUp.as_described(arm)
