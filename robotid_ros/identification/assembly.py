@@ -20,7 +20,7 @@ import numpy as np
 import scipy
 
 import robotid_ros
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import BaseParameters
@@ -28,65 +28,14 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, unit_of
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import BaseRegressor, Rows
-from robotid_ros.identification.judge import Score
 from robotid_ros.identification.least_squares import essential_parameters
 from robotid_ros.identification.physical import PhysicalFit
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import ENOUGH, Samples, as_samples, evenly_weighted
-from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
-from robotid_ros.identification.verdict import Metrics, torque_metrics
+from robotid_ros.identification.samples import ENOUGH, Samples
+from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model.inertia import physical_violation, transform_inertial_parameters
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_edit import edited_urdf
-
-
-def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]) -> Metrics:
-    """Return the errors against the torque as recorded, on every sample."""
-    return torque_metrics(model.joint_names, *_measured_and_predicted(base, fit, model, datasets))
-
-
-def score_of(
-    base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset], label: IntArray
-) -> Score:
-    """Return the errors against the torque as recorded, on every sample, by groups of states."""
-    measured, predicted = _measured_and_predicted(base, fit, model, datasets)
-    return Score.of_errors(measured - predicted, label, np.ones_like(measured) * (np.ptp(measured, axis=0) > 0.0))
-
-
-def _measured_and_predicted(
-    base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]
-) -> tuple[Array, Array]:
-    samples = evenly_weighted(datasets, model, fit.bandwidth)
-    predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
-    return samples.measured @ model.drives, predicted @ model.drives
-
-
-def errors_in_motion(
-    base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset], config: IdentificationConfig
-) -> Array:
-    """Return the errors against the torque as recorded, shape (n,) [N m], with the weights that a fit gives samples."""
-    samples = as_samples(
-        datasets, model, standstill_speed=config.standstill_speed, standstill_weight=config.standstill_weight
-    ).with_bandwidth(fit.bandwidth)
-    predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
-    squares = ((samples.measured - predicted) @ model.drives) ** 2
-    return np.asarray(np.sqrt(np.sum(samples.weight * squares, axis=0) / np.maximum(samples.weight.sum(axis=0), 1e-12)))
-
-
-def thresholds(config: IdentificationConfig, model: RobotModel) -> Array | None:
-    """Return the largest acceptable torque error of each joint, or None.
-
-    Raises
-    ------
-    IdentificationError
-        If there are neither none, nor one, nor one per joint.
-    """
-    given = config.torque_threshold
-    if not given:
-        return None
-    if len(given) not in (1, model.n):
-        raise IdentificationError(f'torque_threshold: expected 1 or {model.n} torques, got {len(given)}')
-    return np.broadcast_to(np.array(given), (model.n,))
 
 
 def assembled(

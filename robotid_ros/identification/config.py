@@ -11,8 +11,12 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from robotid_ros.arrays import Array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FRICTION_MODELS, parse_friction
+from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.settings import Settings, setting
 
 ESTIMATORS = ('auto', 'ols', 'wls', 'irls', 'alternating', 'bee-colony', 'physical')
@@ -79,3 +83,18 @@ class IdentificationConfig(Settings):
     def automatic(self) -> bool:
         """Whether held-out torque chooses what the estimator does not need as it is."""
         return self.estimator not in _PLAIN
+
+    def thresholds(self, model: RobotModel) -> Array | None:
+        """Return the largest acceptable torque error of each joint, or None.
+
+        Raises
+        ------
+        IdentificationError
+            If there are neither none, nor one, nor one per joint.
+        """
+        given = self.torque_threshold
+        if not given:
+            return None
+        if len(given) not in (1, model.n):
+            raise self.error(f'torque_threshold: expected 1 or {model.n} torques, got {len(given)}')
+        return np.broadcast_to(np.array(given), (model.n,))

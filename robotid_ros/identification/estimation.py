@@ -26,7 +26,6 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.dynamics import BaseParameters
 from robotid_ros.friction import FrictionModel, friction_model
-from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import Information, Rows, reweighted, solve, solved
 from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
@@ -223,7 +222,7 @@ def _alternating(
 ) -> tuple[TorqueFit, tuple[Decision, ...]]:
     """Alternate from the description's parameters, where it has some; friction data give the friction."""
     rows, friction, strokes = chosen.rows, chosen.friction, chosen.strokes
-    base, limit = rows.base, thresholds(config, model)
+    base, limit = rows.base, config.thresholds(model)
     assert isinstance(base, BaseParameters)
 
     def step(values: Array) -> Array:

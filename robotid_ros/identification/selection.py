@@ -37,7 +37,7 @@ from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model, parse_friction
-from robotid_ros.identification.assembly import provenance_of, thresholds
+from robotid_ros.identification.assembly import provenance_of
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.information import Rows
@@ -215,7 +215,7 @@ def select(
         )
     if any('ripple' in name.split('+') for name in friction_models):
         raise IdentificationError('the selection cannot find the frequencies of a ripple; leave out the option ripple')
-    limit = thresholds(config, model)
+    limit = config.thresholds(model)
     if limit is None:
         raise IdentificationError('selection decides by torque thresholds; give torque_threshold')
     stated = SetUp.as_described(model)

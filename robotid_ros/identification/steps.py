@@ -16,34 +16,26 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.friction.terms import DISTANCES
-from robotid_ros.identification.assembly import (
-    assembled,
+from robotid_ros.identification.assembly import assembled, provenance_of
+from robotid_ros.identification.assessment import (
+    error_at_rest,
     errors_in_motion,
+    first_answer,
     fit_metrics,
-    provenance_of,
-    score_of,
-    thresholds,
+    held_out,
+    left_by_bodies,
+    preferred_in_validation,
+    spread_elsewhere,
 )
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.estimation import Candidate, estimate, fit_of, fits_to_compare
-from robotid_ros.identification.information import PASSES, BaseRegressor, Rows, solved
-from robotid_ros.identification.judge import (
-    DOUBTFUL,
-    GROUPS,
-    Alternative,
-    Bench,
-    Decision,
-    Score,
-    groups,
-    predicted_by_others,
-)
+from robotid_ros.identification.estimation import Candidate, estimate
+from robotid_ros.identification.information import PASSES, Rows
+from robotid_ros.identification.judge import DOUBTFUL, Decision
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.model_choice import (
     Chosen,
@@ -61,29 +53,24 @@ from robotid_ros.identification.plausibility import (
 )
 from robotid_ros.identification.predictor import described_by
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
+from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.identification.signal_choice import like_training
-from robotid_ros.identification.terms import PLAIN
-from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque, with_rest
+from robotid_ros.identification.torque_fit import TorqueFit, with_rest
 from robotid_ros.identification.verdict import (
     WRONG,
-    Metrics,
-    beaten_by_plain,
     good_for,
     good_for_nothing,
     judge_joints,
     known_parameters,
     moved,
     overall,
-    torque_metrics,
 )
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
 _ELSEWHERE = 2.0, 10.0  # times the training's error, and % of the torque: more on another motion has a cause
-_BEYOND, _LEAST_REACH = 1.5, 0.1  # of another motion: times the range, at least so far [rad or m]
 
 
 def _after(progress: Progress, first: str, share: float, text: str) -> None:
@@ -116,7 +103,8 @@ def identify(
         friction from them.
     validation, test : Dataset or sequence of Dataset
         Data that the metrics and the verdict see, filtered like the training data. A validation also chooses between
-        all ways to fit the parameters, see :func:`preferred_in_validation`; a test chooses nothing.
+        all ways to fit the parameters, see
+        :func:`~robotid_ros.identification.assessment.preferred_in_validation`; a test chooses nothing.
     config : IdentificationConfig, optional
     progress : callable, optional
         Called with a share from 0 to 1 and a text.
@@ -148,7 +136,7 @@ def identify(
     report = progress if progress is not None else silent
     if config.prior:
         model = described_by(model, config.prior)
-    thresholds(config, model)  # refuses a wrong number of them before any work
+    config.thresholds(model)  # refuses a wrong number of them before any work
     base = base_parameters(model.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     require_data(training, model, base, config)
     require_radians(training, model)
@@ -271,7 +259,7 @@ def conclude(
     """
     rows, base = chosen.rows, chosen.rows.base
     assert isinstance(base, BaseParameters)
-    limit, decisions = thresholds(config, model), chosen.decisions
+    limit, decisions = config.thresholds(model), chosen.decisions
     notes: tuple[str, ...] = ()
     solid = fit
     for _ in range(PASSES if fit.friction.needs_load else 1):
@@ -330,7 +318,7 @@ def conclude(
     solid_metrics = {name: fit_metrics(base, solid, model, listed) for name, listed in sets.items()}
     uses = good_for(
         metrics[judge],
-        _simulates(metrics[judge], metrics[seen], solid_metrics[seen]),
+        left_by_bodies(metrics[judge], metrics[seen], solid_metrics[seen]),
         error_at_rest(fit, rows, model.drives),
         known_parameters(fit.base_values, fit.std[: len(fit.base_values)]),
         usable,
@@ -353,153 +341,6 @@ def conclude(
         good_for=uses,
         provenance=provenance if fit.search is None else {**provenance, 'search': fit.search.tolist()},
     )
-
-
-def _simulates(judged: Metrics, seen: Metrics, solid: Metrics) -> float:
-    """Return what physically consistent parameters leave of the torque on the data that judge [%].
-
-    They are not fitted anew without each group of states: there they lose what they lose on the data that were seen.
-    """
-    lost = solid.relative_error_total**2 - seen.relative_error_total**2
-    return float(np.sqrt(max(judged.relative_error_total**2 + lost, 0.0)))
-
-
-def preferred_in_validation(
-    chosen: Chosen, fit: TorqueFit, ways: Sequence[Candidate], model: RobotModel, datasets: Sequence[Dataset]
-) -> tuple[Rows, TorqueFit, Decision, str]:
-    """Return the fit that a validation prefers, of all ways to fit the parameters that were compared without it.
-
-    That is the one with the least score, see :mod:`robotid_ros.identification.judge`. Plain friction drives no joint
-    here. The decision also tells the error where each group of states is predicted by the fit that all other groups
-    prefer, which no choice has seen.
-
-    Parameters
-    ----------
-    chosen : Chosen
-    fit : TorqueFit
-        Of the first way, which was taken without the validation.
-    ways : sequence of Candidate
-    model : RobotModel
-    datasets : sequence of Dataset
-        Of the validation.
-
-    Returns
-    -------
-    rows : Rows
-        Of the fit.
-    fit : TorqueFit
-    decision : Decision
-    beaten : str
-        See :func:`robotid_ros.identification.verdict.beaten_by_plain`.
-    """
-    base = chosen.rows.base
-    assert isinstance(base, BaseParameters)
-    samples = evenly_weighted(datasets, model, None)
-    label = groups(samples, GROUPS)
-
-    def scores(of: Sequence[Candidate], *, dissipative: bool = True) -> list[Score]:
-        fits = fits_to_compare(chosen, fit, of, dissipative=dissipative)
-        return [score_of(base, each, model, datasets, label) for each in fits]
-
-    tried = [score_of(base, fit, model, datasets, label), *scores(ways[1:])]
-    free = scores([way for way in ways if way.plain], dissipative=False)
-    taken = min(range(len(tried)), key=lambda k: tried[k].value)
-    by_others = [min(tried, key=lambda each: each.without(k).value) for k in range(len(tried[0].squares))]
-    power = max(float(np.sum((samples.measured @ model.drives) ** 2)), 1e-300)
-
-    def left(squares: Array) -> float:
-        return 100.0 * float(np.sqrt(np.sum(squares) / power))
-
-    errors = [left(each.squares) for each in tried]
-    unseen = left(np.array([each.squares[k] for k, each in enumerate(by_others)]))
-    beside = [f'{way.name}: {error:.3g} %' for way, error in zip(ways, errors, strict=True) if way.plain]
-    decision = Decision(
-        subject='by validation',
-        chosen=f'{ways[taken].name}; left of the torque there: {errors[taken]:.3g} %, '
-        + ', '.join([f'{ways[0].name}: {errors[0]:.3g} %'] * bool(taken) + beside)
-        + f'; where states choose for each other: {unseen:.3g} %',
-        alternatives=tuple(Alternative(name=way.name, error=each.rmse) for way, each in zip(ways, tried, strict=True)),
-    )
-    beaten = beaten_by_plain(min(errors), min(left(each.squares) for each in free)) if free else ''
-    if taken:
-        return *fit_of(chosen, ways[taken]), decision, beaten
-    return chosen.rows, fit, decision, beaten
-
-
-def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Array, Score]:
-    """Return the errors in groups of states that were held out, the parameters (K, b + n k) of the others, and a score.
-
-    The friction's shape and the weights are those of the fit, which saw all groups; friction at rest does not count.
-    """
-    base = rows.base
-    assert isinstance(base, BaseParameters)
-    samples = rows.samples.excerpts(ENOUGH).with_bandwidth(fit.bandwidth)
-    linear = len(fit.friction.linear_names)
-    rigid = base.regressor(samples.q, samples.dq, samples.ddq)
-    own = samples.friction_columns(fit.friction, fit.friction_parameters[:, linear:], rigid @ fit.base_values)
-    label = groups(samples, GROUPS)
-    solve = partial(solved, precision=fit.precision, friction=fit.friction if fit.bounded else None, prior=fit.prior)
-    found = Bench.of(samples, label, rigid, own).without(solve)
-    predicted = predicted_by_others(label, samples.recorded(rigid), samples.recorded(own), found)
-    measured, predicted = samples.measured @ model.drives, predicted @ model.drives
-    metrics = torque_metrics(model.joint_names, measured, predicted)
-    return metrics, found, Score.of_errors(measured - predicted, label)
-
-
-def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
-    """Return the uncertainty of the torque on another motion, as a share of the torque there [%].
-
-    The parameters' covariance carries what the noise leaves open. What the model's own errors leave open shows in the
-    parameters that come out without each group of states, by the jackknife: (K - 1) / K times the sum of squared
-    changes of the torque (Efron and Stein, Annals of Statistics 9 (1981), 586-596). Other motions are random states, in
-    one and a half times the range of each joint, with the speeds and accelerations of this one.
-
-    Parameters
-    ----------
-    fit : TorqueFit
-    rows : Rows
-    without : ndarray, shape (K, b + n k)
-        Base and linear friction parameters without each group.
-    """
-    samples, rng, friction = rows.samples, np.random.default_rng(0), fit.friction
-    low, high = samples.q.min(axis=0), samples.q.max(axis=0)
-    reach = np.maximum(_BEYOND * 0.5 * (high - low), _LEAST_REACH)
-    shape = (ENOUGH // 4, samples.n)
-    q = 0.5 * (low + high) + reach * rng.uniform(-1.0, 1.0, shape)
-    dq, ddq = (rng.standard_normal(shape) * signal.std(axis=0) for signal in (samples.dq, samples.ddq))
-    linear, b = len(friction.linear_names), len(fit.base_values)
-    parameters = fit.friction_parameters[:, :linear]
-    rigid = rows.base.regressor(q, dq, ddq)
-    slide = np.zeros((*shape, len(DISTANCES)))  # what builds up after a reversal comes to nothing in the mean
-    own = friction.columns(dq, fit.friction_parameters[:, linear:], rigid @ fit.base_values, q, slide)
-    changes, spread = without - without.mean(axis=0), 0.0
-    for j in range(samples.n):
-        columns, place = np.concatenate([rigid[:, j], own[:, j]], axis=1), np.arange(b + linear)
-        known = np.where(place < b, place, place + j * fit.friction_parameters.shape[1])
-        spread += float(np.sum((columns @ fit.covariance[np.ix_(known, known)]) * columns))
-        changed = changes[:, np.where(place < b, place, place + j * linear)] @ columns.T
-        spread += float(np.sum(changed**2)) * (len(without) - 1) / len(without)
-    torque = rigid @ fit.base_values + np.einsum('Nnk,nk->Nn', own, parameters)
-    return float(100.0 * np.sqrt(max(spread, 0.0) / max(float(np.sum(torque**2)), 1e-300)))
-
-
-def error_at_rest(fit: TorqueFit, rows: Rows, drives: Array) -> tuple[Array, Array]:
-    """Return the error of the torque that holds the arm at rest, and that torque, root mean squares, shape (n,) [N m].
-
-    The error is what the parameters' covariance leaves open in the places of the motion, and what the model leaves of
-    the torque in the mean of each group of states. ``drives``, shape (n, n), are motors over joints; the torques are
-    those of the joints.
-    """
-    samples = rows.samples.thinned(ENOUGH)
-    still = np.zeros_like(samples.q)
-    holding = np.einsum('mj,Nmb->Njb', drives, rows.base.regressor(samples.q, still, still), optimize=True)
-    b = len(fit.base_values)
-    left_open = np.einsum('Nnb,bc,Nnc->n', holding, fit.covariance[:b, :b], holding, optimize=True) / len(samples)
-    torque = predicted_torque(rows.base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
-    missed, label = (samples.measured - torque) @ drives, groups(samples, GROUPS)
-    means = np.array([missed[label == k].mean(axis=0) for k in np.unique(label)])
-    error = np.sqrt(np.maximum(left_open, 0.0) + np.mean(means**2, axis=0))
-    return error, np.sqrt(np.mean((holding @ fit.base_values) ** 2, axis=0))
 
 
 def _no_numbers(fit: TorqueFit, samples: Samples) -> str:
@@ -553,22 +394,3 @@ def consistent(
         regularisation=config.regularisation if config.regularisation > 0.0 else None,
         described=fit.prior is not None and fit.prior.strength > 0.0,
     )
-
-
-def first_answer(datasets: Sequence[Dataset], model: RobotModel, base: BaseRegressor) -> float:
-    """Return what weighted least squares with Coulomb and viscous friction leave of the torque in states left out [%].
-
-    Parameters
-    ----------
-    datasets : sequence of Dataset
-    model : RobotModel
-    base : BaseRegressor
-        Of the model at its motors.
-    """
-    samples = evenly_weighted(datasets, model, None).thinned(ENOUGH)
-    friction = friction_model(PLAIN)
-    own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
-    rigid = base.regressor(samples.q, samples.dq, samples.ddq)
-    score, _, _ = Bench.of(samples, groups(samples, GROUPS), rigid, own).linear(friction)
-    recorded = float(np.sum(samples.weight * samples.measured**2))
-    return 100.0 * float(np.sqrt(score.squares.sum() / max(recorded, 1e-300)))

@@ -37,7 +37,6 @@ from robotid_ros.dynamics import MinimalModel
 from robotid_ros.errors import DataError, IdentificationError, ModelError, RobotIdError
 from robotid_ros.files import output_folder
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, SelectionConfig
-from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.session import IdentificationSession, RecursiveEstimate, averaged_period
 from robotid_ros.model import RobotModel
 from robotid_ros.nodes.description import Description
@@ -151,7 +150,7 @@ class IdentificationNode(Node):
         config: IdentificationConfig, stop_parameters: Sequence[str], session: IdentificationSession
     ) -> None:
         """Refuse settings that do not fit the arm."""
-        thresholds(config, session.model)
+        config.thresholds(session.model)
         if stop_parameters:
             names = session.base_names(config)
             require_names(stop_parameters, names, 'base parameter', 'the arm', IdentificationError)

@@ -28,11 +28,11 @@ from robotid_ros.identification import (
     plausibility,
     validate,
 )
+from robotid_ros.identification.assessment import spread_elsewhere
 from robotid_ros.identification.information import Rows
 from robotid_ros.identification.least_squares import least_squares
 from robotid_ros.identification.samples import as_samples
 from robotid_ros.identification.setup import SetUp
-from robotid_ros.identification.steps import spread_elsewhere
 from robotid_ros.model import RobotModel
 from robotid_ros.workflow import Files, identify_files
 

@@ -1,0 +1,238 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Errors of a fit: on the data that judge, in states left out, on other motions, at rest, and beside its rivals."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.dynamics import BaseParameters
+from robotid_ros.friction import friction_model
+from robotid_ros.friction.terms import DISTANCES
+from robotid_ros.identification.config import IdentificationConfig
+from robotid_ros.identification.estimation import Candidate, fit_of, fits_to_compare
+from robotid_ros.identification.information import BaseRegressor, Rows, solved
+from robotid_ros.identification.judge import (
+    GROUPS,
+    Alternative,
+    Bench,
+    Decision,
+    Score,
+    groups,
+    predicted_by_others,
+)
+from robotid_ros.identification.model_choice import Chosen, samples_of_datasets
+from robotid_ros.identification.samples import ENOUGH, evenly_weighted
+from robotid_ros.identification.terms import PLAIN
+from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
+from robotid_ros.identification.verdict import Metrics, beaten_by_plain, torque_metrics
+from robotid_ros.model.robot_model import RobotModel
+
+_BEYOND, _LEAST_REACH = 1.5, 0.1  # of another motion: times the range, at least so far [rad or m]
+
+
+def first_answer(datasets: Sequence[Dataset], model: RobotModel, base: BaseRegressor) -> float:
+    """Return what weighted least squares with Coulomb and viscous friction leave of the torque in states left out [%].
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+    model : RobotModel
+    base : BaseRegressor
+        Of the model at its motors.
+    """
+    samples = evenly_weighted(datasets, model, None).thinned(ENOUGH)
+    friction = friction_model(PLAIN)
+    own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
+    rigid = base.regressor(samples.q, samples.dq, samples.ddq)
+    score, _, _ = Bench.of(samples, groups(samples, GROUPS), rigid, own).linear(friction)
+    recorded = float(np.sum(samples.weight * samples.measured**2))
+    return 100.0 * float(np.sqrt(score.squares.sum() / max(recorded, 1e-300)))
+
+
+def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]) -> Metrics:
+    """Return the errors against the torque as recorded, on every sample."""
+    return torque_metrics(model.joint_names, *_measured_and_predicted(base, fit, model, datasets))
+
+
+def score_of(
+    base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset], label: IntArray
+) -> Score:
+    """Return the errors against the torque as recorded, on every sample, by groups of states."""
+    measured, predicted = _measured_and_predicted(base, fit, model, datasets)
+    return Score.of_errors(measured - predicted, label, np.ones_like(measured) * (np.ptp(measured, axis=0) > 0.0))
+
+
+def _measured_and_predicted(
+    base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]
+) -> tuple[Array, Array]:
+    samples = evenly_weighted(datasets, model, fit.bandwidth)
+    predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
+    return samples.measured @ model.drives, predicted @ model.drives
+
+
+def errors_in_motion(
+    base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset], config: IdentificationConfig
+) -> Array:
+    """Return the errors against the torque as recorded, shape (n,) [N m], with the weights that a fit gives samples."""
+    samples = samples_of_datasets(datasets, model, config).with_bandwidth(fit.bandwidth)
+    predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
+    squares = ((samples.measured - predicted) @ model.drives) ** 2
+    return np.asarray(np.sqrt(np.sum(samples.weight * squares, axis=0) / np.maximum(samples.weight.sum(axis=0), 1e-12)))
+
+
+def left_by_bodies(judged: Metrics, seen: Metrics, solid: Metrics) -> float:
+    """Return what physically consistent parameters leave of the torque on the data that judge [%].
+
+    They are not fitted anew without each group of states: there they lose what they lose on the data that were seen.
+    """
+    lost = solid.relative_error_total**2 - seen.relative_error_total**2
+    return float(np.sqrt(max(judged.relative_error_total**2 + lost, 0.0)))
+
+
+def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Array, Score]:
+    """Return the errors in groups of states that were held out, the parameters (K, b + n k) of the others, and a score.
+
+    The friction's shape and the weights are those of the fit, which saw all groups; friction at rest does not count.
+    """
+    base = rows.base
+    assert isinstance(base, BaseParameters)
+    samples = rows.samples.excerpts(ENOUGH).with_bandwidth(fit.bandwidth)
+    linear = len(fit.friction.linear_names)
+    rigid = base.regressor(samples.q, samples.dq, samples.ddq)
+    own = samples.friction_columns(fit.friction, fit.friction_parameters[:, linear:], rigid @ fit.base_values)
+    label = groups(samples, GROUPS)
+    solve = partial(solved, precision=fit.precision, friction=fit.friction if fit.bounded else None, prior=fit.prior)
+    found = Bench.of(samples, label, rigid, own).without(solve)
+    predicted = predicted_by_others(label, samples.recorded(rigid), samples.recorded(own), found)
+    measured, predicted = samples.measured @ model.drives, predicted @ model.drives
+    metrics = torque_metrics(model.joint_names, measured, predicted)
+    return metrics, found, Score.of_errors(measured - predicted, label)
+
+
+def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
+    """Return the uncertainty of the torque on another motion, as a share of the torque there [%].
+
+    The parameters' covariance carries what the noise leaves open. What the model's own errors leave open shows in the
+    parameters that come out without each group of states, by the jackknife: (K - 1) / K times the sum of squared
+    changes of the torque (Efron and Stein, Annals of Statistics 9 (1981), 586-596). Other motions are random states, in
+    one and a half times the range of each joint, with the speeds and accelerations of this one.
+
+    Parameters
+    ----------
+    fit : TorqueFit
+    rows : Rows
+    without : ndarray, shape (K, b + n k)
+        Base and linear friction parameters without each group.
+    """
+    samples, rng, friction = rows.samples, np.random.default_rng(0), fit.friction
+    low, high = samples.q.min(axis=0), samples.q.max(axis=0)
+    reach = np.maximum(_BEYOND * 0.5 * (high - low), _LEAST_REACH)
+    shape = (ENOUGH // 4, samples.n)
+    q = 0.5 * (low + high) + reach * rng.uniform(-1.0, 1.0, shape)
+    dq, ddq = (rng.standard_normal(shape) * signal.std(axis=0) for signal in (samples.dq, samples.ddq))
+    linear, b = len(friction.linear_names), len(fit.base_values)
+    parameters = fit.friction_parameters[:, :linear]
+    rigid = rows.base.regressor(q, dq, ddq)
+    slide = np.zeros((*shape, len(DISTANCES)))  # what builds up after a reversal comes to nothing in the mean
+    own = friction.columns(dq, fit.friction_parameters[:, linear:], rigid @ fit.base_values, q, slide)
+    changes, spread = without - without.mean(axis=0), 0.0
+    for j in range(samples.n):
+        columns, place = np.concatenate([rigid[:, j], own[:, j]], axis=1), np.arange(b + linear)
+        known = np.where(place < b, place, place + j * fit.friction_parameters.shape[1])
+        spread += float(np.sum((columns @ fit.covariance[np.ix_(known, known)]) * columns))
+        changed = changes[:, np.where(place < b, place, place + j * linear)] @ columns.T
+        spread += float(np.sum(changed**2)) * (len(without) - 1) / len(without)
+    torque = rigid @ fit.base_values + np.einsum('Nnk,nk->Nn', own, parameters)
+    return float(100.0 * np.sqrt(max(spread, 0.0) / max(float(np.sum(torque**2)), 1e-300)))
+
+
+def error_at_rest(fit: TorqueFit, rows: Rows, drives: Array) -> tuple[Array, Array]:
+    """Return the error of the torque that holds the arm at rest, and that torque, root mean squares, shape (n,) [N m].
+
+    The error is what the parameters' covariance leaves open in the places of the motion, and what the model leaves of
+    the torque in the mean of each group of states. ``drives``, shape (n, n), are motors over joints; the torques are
+    those of the joints.
+    """
+    samples = rows.samples.thinned(ENOUGH)
+    still = np.zeros_like(samples.q)
+    holding = np.einsum('mj,Nmb->Njb', drives, rows.base.regressor(samples.q, still, still), optimize=True)
+    b = len(fit.base_values)
+    left_open = np.einsum('Nnb,bc,Nnc->n', holding, fit.covariance[:b, :b], holding, optimize=True) / len(samples)
+    torque = predicted_torque(rows.base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
+    missed, label = (samples.measured - torque) @ drives, groups(samples, GROUPS)
+    means = np.array([missed[label == k].mean(axis=0) for k in np.unique(label)])
+    error = np.sqrt(np.maximum(left_open, 0.0) + np.mean(means**2, axis=0))
+    return error, np.sqrt(np.mean((holding @ fit.base_values) ** 2, axis=0))
+
+
+def preferred_in_validation(
+    chosen: Chosen, fit: TorqueFit, ways: Sequence[Candidate], model: RobotModel, datasets: Sequence[Dataset]
+) -> tuple[Rows, TorqueFit, Decision, str]:
+    """Return the fit that a validation prefers, of all ways to fit the parameters that were compared without it.
+
+    That is the one with the least score, see :mod:`robotid_ros.identification.judge`. Plain friction drives no joint
+    here. The decision also tells the error where each group of states is predicted by the fit that all other groups
+    prefer, which no choice has seen.
+
+    Parameters
+    ----------
+    chosen : Chosen
+    fit : TorqueFit
+        Of the first way, which was taken without the validation.
+    ways : sequence of Candidate
+    model : RobotModel
+    datasets : sequence of Dataset
+        Of the validation.
+
+    Returns
+    -------
+    rows : Rows
+        Of the fit.
+    fit : TorqueFit
+    decision : Decision
+    beaten : str
+        See :func:`robotid_ros.identification.verdict.beaten_by_plain`.
+    """
+    base = chosen.rows.base
+    assert isinstance(base, BaseParameters)
+    samples = evenly_weighted(datasets, model, None)
+    label = groups(samples, GROUPS)
+
+    def scores(of: Sequence[Candidate], *, dissipative: bool = True) -> list[Score]:
+        fits = fits_to_compare(chosen, fit, of, dissipative=dissipative)
+        return [score_of(base, each, model, datasets, label) for each in fits]
+
+    tried = [score_of(base, fit, model, datasets, label), *scores(ways[1:])]
+    free = scores([way for way in ways if way.plain], dissipative=False)
+    taken = min(range(len(tried)), key=lambda k: tried[k].value)
+    by_others = [min(tried, key=lambda each: each.without(k).value) for k in range(len(tried[0].squares))]
+    power = max(float(np.sum((samples.measured @ model.drives) ** 2)), 1e-300)
+
+    def left(squares: Array) -> float:
+        return 100.0 * float(np.sqrt(np.sum(squares) / power))
+
+    errors = [left(each.squares) for each in tried]
+    unseen = left(np.array([each.squares[k] for k, each in enumerate(by_others)]))
+    beside = [f'{way.name}: {error:.3g} %' for way, error in zip(ways, errors, strict=True) if way.plain]
+    decision = Decision(
+        subject='by validation',
+        chosen=f'{ways[taken].name}; left of the torque there: {errors[taken]:.3g} %, '
+        + ', '.join([f'{ways[0].name}: {errors[0]:.3g} %'] * bool(taken) + beside)
+        + f'; where states choose for each other: {unseen:.3g} %',
+        alternatives=tuple(Alternative(name=way.name, error=each.rmse) for way, each in zip(ways, tried, strict=True)),
+    )
+    beaten = beaten_by_plain(min(errors), min(left(each.squares) for each in free)) if free else ''
+    if taken:
+        return *fit_of(chosen, ways[taken]), decision, beaten
+    return chosen.rows, fit, decision, beaten
