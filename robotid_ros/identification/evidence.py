@@ -40,7 +40,7 @@ from robotid_ros.model.robot_model import RobotModel
 
 _TURN_STEPS = 6  # Gauss-Newton steps of a free direction of gravity; it moves by less than a degree in the last ones
 _ANY_GRAVITY = np.array([3.0, 5.0, -7.0])  # along no first axis, where it would hide parameters
-_SPRING, _RANGE = 0.1, 0.1  # of a joint's torque over its range [rad or m]: what a spring or a counterbalance may take
+_SPRING, _RANGE = 0.3, 0.1  # of a joint's torque over its range [rad or m]: what a spring or a counterbalance may take
 _KEPT = 16  # Gram matrices
 _STRIBECK = 0.05  # of the largest speed, the width of what friction is larger by near standstill
 _NO_ERROR = 0.3, 0.03, 1e-3  # of a joint's effort: what counts as no error, step by step
