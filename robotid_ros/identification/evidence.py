@@ -138,7 +138,8 @@ class Evidence:
         as large as the torque is.
         """
         b, n, m = self.b, self.n, info.base
-        square = float(np.sum(info.gram[:, -1, -1]) / np.sum(info.gram[:, :b, :b] * self.squares))
+        expected = float(np.sum(info.gram[:, :b, :b] * self.squares))
+        square = float(np.sum(info.gram[:, -1, -1])) / expected if expected > 0.0 else 1.0
         mean, precision = np.zeros(m), np.zeros((m, m))
         mean[: b + n] = np.sqrt(square) * self.bodies.mean
         precision[: b + n, : b + n] = self.bodies.precision / square

@@ -156,11 +156,9 @@ class Information:
 
 def _of_silent(values: Array, silent: BoolArray, alone: float) -> Array:
     """Return positive values in which silent joints have the least of the others, or that of all which are alone."""
-    return (
-        np.where(silent, np.min(values, where=~silent, initial=np.inf), values)
-        if not silent.all()
-        else np.maximum(values, alone)
-    )
+    if silent.all():
+        return np.maximum(values, alone)
+    return np.where(silent, np.min(values, where=~silent, initial=np.inf), values) if silent.any() else values
 
 
 def gather(rigid: Array, own: Array, target: Array, weight: Array) -> Information:

@@ -409,7 +409,7 @@ def test_a_constant_that_is_a_little_wrong_is_told_and_one_that_is_very_wrong_re
     told = []
     for factor in (1.0, 1.15, 2.0):
         data = replace(dataset(bare, motion, np.array([1, 1, factor, 1, 1, 1]) * torque), effort=('torque',) * 6)
-        setup, _ = find_setup([data], bare)
+        setup, _ = find_setup([data], bare, units_only=True)
         told.append(('units' in [each.kind for each in setup.findings], setup.doubt and setup.doubt.kind == 'units'))
     assert told == [(False, None), (False, True), (True, None)]
 
@@ -489,7 +489,7 @@ def test_torques_and_motions_that_are_none_say_nothing_of_their_units(kept: np.n
         signal[:, parked] = 0.0
     data = dataset(model, motion, kept * pinocchio_torque(model, *motion[1:]))
     for arm in (model, replace(model, inertial=np.zeros_like(model.inertial))):
-        assert 'units' not in [each.kind for each in find_setup([data], arm)[0].findings]
+        assert 'units' not in [each.kind for each in find_setup([data], arm, units_only=True)[0].findings]
 
 
 def test_a_joint_before_those_that_are_identified_must_not_move_either() -> None:
