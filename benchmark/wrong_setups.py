@@ -31,6 +31,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.identification import identify
+from robotid_ros.identification.hypotheses import POSITION_UNITS
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.identification.verdict import moved
@@ -150,13 +151,12 @@ class _Maker:
         force[k - 1, k] = -turn[k, k - 1]
         return self._mapped('coordinates', (self.names[k], self.names[k - 1]), turn, force)
 
-    def angles(self) -> Wrong | None:
-        """Positions in degrees or turns."""
-        if not self.turning:
-            return None
-        factor = float(self.rng.choice([np.degrees(1.0), 0.5 / np.pi]))
-        turns = np.array(self.model.joint_types) == 'revolute'
-        return self._mapped('angles', (), np.eye(self.n) * np.where(turns, factor, 1.0))
+    def position_units(self) -> Wrong:
+        """Positions in degrees, turns or mm."""
+        kinds = np.array(self.model.joint_types)
+        units = [(joint_type, factor) for _, joint_type, factor in POSITION_UNITS if joint_type in kinds]
+        joint_type, factor = units[self.rng.integers(len(units))]
+        return self._mapped('position units', (), np.eye(self.n) / np.where(kinds == joint_type, factor, 1.0))
 
     def gravity(self) -> Wrong | None:
         """Another mount than the description's."""
@@ -214,7 +214,7 @@ def _point_at_tip(model: RobotModel) -> RobotModel:
 
 KINDS = (
     *('axis', 'torque', 'position', 'zero', 'gravity', 'coordinates'),
-    *('change', 'order', 'magnitude', 'angles', 'units'),
+    *('change', 'order', 'magnitude', 'position units', 'units'),
 )
 
 

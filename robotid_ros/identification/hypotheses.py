@@ -10,8 +10,8 @@
 
 Gravity in another direction, or where none is described; joints of which axis, torque or position is reversed, or the
 zero is another; joints whose columns are exchanged; motors that are coupled, in their friction, their efforts or their
-positions; efforts each in a unit of its own, or positions in another than rad. Each function returns set-ups that are
-one such difference away from one that holds, with the finding that says so. Which of them is true, the search asks
+positions; efforts each in a unit of its own, or positions in another than rad or m. Each function returns set-ups that
+are one such difference away from one that holds, with the finding that says so. Which of them is true, the search asks
 (:mod:`robotid_ros.identification.setup_search`).
 """
 
@@ -33,7 +33,8 @@ _TURNS = 10  # reversals of all joints through which efforts that never change t
 _TOUCHES, _OVERSHOOT = 0.05, 0.2  # of an effort: how near to zero a magnitude comes; what interpolation adds at a kink
 _RATIOS = (1.0, -1.0, 0.5, -0.5)  # of coupled motors, to be ranked
 LEAST_RATIO, LARGEST_RATIO = 0.1, 4.0  # of their sizes
-ANGLES = {'degrees': np.pi / 180.0, 'turns': 2.0 * np.pi}
+SI_UNITS = {'revolute': 'rad', 'prismatic': 'm'}
+POSITION_UNITS = (('degrees', 'revolute', np.pi / 180.0), ('turns', 'revolute', 2.0 * np.pi), ('mm', 'prismatic', 1e-3))
 LEAST_FACTOR = 1.5  # between two joints: constants of torque and gear are known better, currents differ more
 SAY = (
     'say what they are in the configuration (effort, torque_constants, gear_ratios), and name columns of currents in a '
@@ -231,20 +232,20 @@ def coupling_of(setup: SetUp, found: SetUp, model: RobotModel) -> tuple[int, int
     return None
 
 
-def angles(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
-    """Yield the set-ups in which the positions of joints that turn are in another unit than rad."""
-    turns = np.array(model.joint_types) == 'revolute'
-    if not turns.any() or any(each.kind == 'angles' for each in setup.findings):
-        return
-    for unit, factor in ANGLES.items():
-        finding = Finding(
-            kind='angles',
-            joints=tuple(np.array(model.joint_names)[turns].tolist()),
-            text=f'the positions are in {unit}: expected rad',
-            remedy='convert positions and velocities',
-        )
-        position = setup.position * np.where(turns, factor, 1.0)
-        yield replace(setup, position=position, findings=(*setup.findings, finding))
+def position_units(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
+    """Yield the set-ups in which the positions of joints that turn, or slide, are in another unit than rad, or m."""
+    for unit, joint_type, factor in POSITION_UNITS:
+        those = np.array(model.joint_types) == joint_type
+        names = tuple(np.array(model.joint_names)[those].tolist())
+        if names and not any(each.kind == 'position units' and each.joints == names for each in setup.findings):
+            finding = Finding(
+                kind='position units',
+                joints=names,
+                text=f'the positions of {", ".join(names)} are in {unit}: expected {SI_UNITS[joint_type]}',
+                remedy='convert positions and velocities',
+            )
+            position = setup.position * np.where(those, factor, 1.0)
+            yield replace(setup, position=position, findings=(*setup.findings, finding))
 
 
 def several_units(setup: SetUp, model: RobotModel, factors: Array) -> SetUp:

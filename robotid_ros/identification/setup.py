@@ -26,8 +26,8 @@ class Finding:
     Attributes
     ----------
     kind : str
-        'gravity', 'axis', 'position', 'torque', 'zero', 'order', 'drives', 'coordinates', 'units', 'angles', 'change'
-        or 'magnitude'.
+        'gravity', 'axis', 'position', 'torque', 'zero', 'order', 'drives', 'coordinates', 'units', 'position units',
+        'change' or 'magnitude'.
     joints : tuple of str
     text : str
         What was found.

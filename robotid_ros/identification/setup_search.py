@@ -36,7 +36,6 @@ from robotid_ros.identification.hypotheses import (
     LEAST_RATIO,
     LEAST_TILT,
     along_axes,
-    angles,
     count_reversed,
     coupled,
     coupling_of,
@@ -44,6 +43,7 @@ from robotid_ros.identification.hypotheses import (
     exchanges,
     joints_left,
     mounted,
+    position_units,
     reversals,
     reversed_alike,
     whole,
@@ -101,7 +101,7 @@ def find_setup(
         search.doubts.clear()  # they are about what holds
         changed = None if units_only else _change(setup, search, held, moments)
         if units_only:
-            challenger = search.challenger(search.ranked(angles(setup, described)), setup, held)
+            challenger = search.challenger(search.ranked(position_units(setup, described)), setup, held)
         else:
             challenger = search.best_described(setup, held)
         if not any(each.kind == 'units' for each in setup.findings):
@@ -269,7 +269,7 @@ def _free(setup: SetUp) -> int:
 
 def _neighbours(setup: SetUp, test: Evidence) -> Iterator[SetUp]:
     """Yield every set-up that is one hypothesis away."""
-    yield from angles(setup, test.described)
+    yield from position_units(setup, test.described)
     yield from _mounts(setup, test)
     yield from reversals(setup, test.described)
     yield from zeros(setup, test.described)

@@ -82,15 +82,15 @@ def test_positions_in_another_unit_are_found_and_what_else_is_wrong_with_them(un
     reversed_one = np.diag([1.0, -1.0, 1.0])
     data = changed(recorded(3, SHORT), factor * reversed_one, reversed_one)
     setup, decision = find_setup([data], SHORT)
-    assert kinds(setup) == [('angles', SHORT.joint_names), ('axis', SHORT.joint_names[1:2])]
+    assert kinds(setup) == [('position units', SHORT.joint_names), ('axis', SHORT.joint_names[1:2])]
     np.testing.assert_allclose(setup.position, reversed_one / factor)
-    assert f'the positions are in {unit}' in setup.obstacle
+    assert f'{SHORT.joint_names[2]} are in {unit}: expected rad; convert positions' in setup.obstacle
     assert 'as described' in {each.name for each in decision.alternatives}
     # With limits, these refuse degrees before anything is compared.
     bare = replace(SHORT, limits=JointLimits.unlimited(3))
     plain = identify(changed(recorded(3, SHORT), factor * np.eye(3), np.eye(3)), bare, estimator='wls')
     assert not plain.usable
-    assert f'the positions are in {unit}: expected rad; convert positions' in plain.reason
+    assert f'are in {unit}: expected rad; convert positions' in plain.reason
     assert plain.metrics['training'].relative_error_total < 5.0
 
 
@@ -105,16 +105,50 @@ def test_a_spring_of_a_tenth_of_the_torque_is_a_spring() -> None:
     assert 0.8 < described.error[1] / (0.05 * SIZES[1]) < 1.5
 
 
-def test_a_joint_that_slides_has_no_unit_of_angles() -> None:
+def test_a_joint_that_slides_has_a_unit_of_lengths() -> None:
     arm = RobotModel.from_urdf(ACROBOT.replace('type="revolute"', 'type="prismatic"', 1))
-    described = SetUp.as_described(arm)
-    found = list(hypotheses.angles(described, arm))
-    assert [kinds(each) for each in found] == [[('angles', ('joint2',))]] * 2
-    for each, factor in zip(found, hypotheses.ANGLES.values(), strict=True):
-        np.testing.assert_allclose(each.position, np.diag([1.0, factor]))
-        assert not list(hypotheses.angles(each, arm))  # there is one unit
-    only = RobotModel.from_urdf(ACROBOT.replace('type="revolute"', 'type="prismatic"'))
-    assert not list(hypotheses.angles(SetUp.as_described(only), only))
+    found = list(hypotheses.position_units(SetUp.as_described(arm), arm))
+    assert [kinds(each) for each in found] == [
+        [('position units', (joint,))] for joint in ('joint2', 'joint2', 'joint1')
+    ]
+    for each, row in zip(found, ([1.0, np.pi / 180.0], [1.0, 2.0 * np.pi], [1e-3, 1.0]), strict=True):
+        np.testing.assert_allclose(each.position, np.diag(row))
+        left = [other.findings[-1].joints for other in hypotheses.position_units(each, arm)]
+        assert left == ([('joint1',)] if each.findings[0].joints == ('joint2',) else [('joint2',)] * 2)
+
+
+GANTRY = (
+    '<robot name="gantry"><link name="base"/>'
+    + ''.join(
+        f"""<link name="link{k}"><inertial><origin xyz="{x} 0 -0.2"/><mass value="{mass}"/>
+<inertia ixx="0.05" iyy="0.06" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="joint{k}" type="{joint}"><parent link="{parent}"/><child link="link{k}"/><origin xyz="0 0 0.1"/>
+<axis xyz="{axis}"/><limit lower="-9" upper="9" velocity="9" effort="99"/></joint>"""
+        for k, (parent, joint, axis, mass, x) in enumerate(
+            [
+                ('base', 'prismatic', '1 0 0', 6.0, 0.0),
+                ('link0', 'prismatic', '0 0.6 0.8', 4.0, 0.1),
+                ('link1', 'revolute', '0 1 0', 2.0, 0.15),
+            ]
+        )
+    )
+    + '</robot>'
+)
+
+
+@pytest.mark.parametrize(('unit', 'factors'), [('mm', [1e3, 1e3, 1.0]), ('degrees', [1.0, 1.0, np.degrees(1.0)])])
+def test_positions_of_an_arm_that_slides_and_turns_are_told_in_their_unit(unit: str, factors: list[float]) -> None:
+    arm, rng = RobotModel.from_urdf(GANTRY), np.random.default_rng(4)
+    motion = fourier_motion(3, rng, size=0.4, seconds=12.0)
+    pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
+    truth = pinocchio.buildModelFromXML(GANTRY)
+    torque = np.array([pinocchio.rnea(truth, truth.createData(), *row) for row in zip(*motion[1:], strict=True)])
+    torque += 3.0 * np.sign(motion[2]) + motion[2]
+    data = dataset(arm, motion, torque + 0.05 * rng.standard_normal(torque.shape))
+    assert find_setup([data], arm)[0].findings == ()
+    setup, _ = find_setup([changed(data, np.diag(factors), np.eye(3))], arm)
+    assert kinds(setup) == [('position units', arm.joint_names[:2] if unit == 'mm' else arm.joint_names[2:])]
+    assert f'are in {unit}' in setup.obstacle
 
 
 @pytest.mark.parametrize('size', [9.81, 0.0])
