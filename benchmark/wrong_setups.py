@@ -19,7 +19,7 @@ many of each kind are named.
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from robotid_ros.data import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.identification import identify
 from robotid_ros.identification.hypotheses import POSITION_UNITS
-from robotid_ros.identification.setup import SetUp
+from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.identification.verdict import moved
 from robotid_ros.model import RobotModel
@@ -50,9 +50,10 @@ class Wrong:
     joints: tuple[str, ...]
     pair: Pair
 
-    def named(self, setup: SetUp) -> bool:
-        """Return whether a set-up names this, and nothing else; without joints, any."""
-        found = [(each.kind, each.joints) for each in setup.findings]
+    def named(self, setup: SetUp, own: Sequence[Finding] = ()) -> bool:
+        """Return whether a set-up names this, and nothing else but what the recording has of its own."""
+        known = {(each.kind, each.joints) for each in own}
+        found = [each for each in ((one.kind, one.joints) for one in setup.findings) if each not in known]
         if self.kind == 'as recorded':
             return not found
         if not self.joints:
@@ -219,12 +220,12 @@ KINDS = (
 
 
 def drawn(folders: list[Path], each: int, seed: int, only: str = '') -> Iterator[tuple[str, Wrong]]:
-    """Yield the first pair of each case as it is recorded, and with so many wrong set-ups."""
+    """Yield the first pair of each case as it is recorded, and then with so many wrong set-ups."""
     for number, folder in enumerate(folders):
         pair = next(pairs(folder, 1))
         rng = np.random.default_rng([seed, number])
         kinds = (KINDS[(number * each + k + seed) % len(KINDS)] for k in range(each))
-        for kind in [only] * each if only else ['as recorded', *kinds]:
+        for kind in ('as recorded', *([only] * each if only else kinds)):
             wrong = _Maker(pair, rng).make(kind)
             if wrong is not None:
                 yield folder.name, wrong
@@ -236,7 +237,7 @@ def main() -> None:
     parser.add_argument('--cases', type=Path, required=True, help='folder of python -m benchmark.cases')
     parser.add_argument('--each', type=int, default=4, help='wrong set-ups of each arm')
     parser.add_argument('--seed', type=int, default=1)
-    parser.add_argument('--only', default='', choices=('', 'as recorded', *KINDS), help='only this kind')
+    parser.add_argument('--only', default='', choices=('', *KINDS), help='only this kind')
     parser.add_argument('--search', action='store_true', help='do not identify where it is not named')
     options = parser.parse_args()
     folders = sorted(path.parent for path in options.cases.glob('*/pairs.csv'))
@@ -244,9 +245,12 @@ def main() -> None:
         parser.error(f'{options.cases}: no case with a pairs.csv')
     counted, named = Counter[str](), Counter[str]()
     clean: dict[str, float] = {}
+    own: Sequence[Finding] = ()
     for case, wrong in drawn(folders, options.each, options.seed, options.only):
         setup, _ = find_setup(wrong.pair.training, wrong.pair.model)
-        told = wrong.named(setup)
+        told = wrong.named(setup, own)
+        if wrong.kind == 'as recorded':
+            own = setup.findings
         counted[wrong.kind] += 1
         named[wrong.kind] += told
         found = '; '.join(f'{each.kind} {", ".join(each.joints)}' for each in setup.findings) or 'nothing'
@@ -256,8 +260,8 @@ def main() -> None:
             result = identify(wrong.pair.training, wrong.pair.model, test=wrong.pair.held_out)
             if case not in clean:
                 pair = next(pairs(options.cases / case, 1))
-                own = identify(pair.training, pair.model, test=pair.held_out)
-                clean[case] = own.metrics['test'].relative_error_total
+                as_it_was = identify(pair.training, pair.model, test=pair.held_out)
+                clean[case] = as_it_was.metrics['test'].relative_error_total
             error = result.metrics['test'].relative_error_total
             line += f'; {"usable" if result.usable else "not usable"}, {error:.3g} % for {clean[case]:.3g} %'
         print(line, flush=True)

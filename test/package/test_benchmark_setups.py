@@ -10,6 +10,7 @@
 """The bench of wrong set-ups: of a simulated arm each kind is what it says, and is named."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from benchmark.recordings import Pair
 from benchmark.wrong_setups import KINDS, Wrong, _Maker
 from robotid_ros.data import Dataset
 from robotid_ros.errors import ModelWarning
+from robotid_ros.identification.setup import Finding
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.model import RobotModel
 
@@ -51,3 +53,9 @@ def test_each_kind_of_wrong_set_up_is_made_and_named(kind: str) -> None:
         kind in ('as recorded', 'gravity', 'change')
     )
     assert not Wrong('as recorded' if kind != 'as recorded' else 'zero', ('elbow_joint',), PAIR).named(setup)
+    # What a recording has of its own neither names a wrong set-up nor spoils it.
+    assert wrong.named(setup, setup.findings) == (kind == 'as recorded')
+    beside = Finding(kind='drives', joints=ARM.joint_names[:2], text='', remedy='')
+    other = replace(setup, findings=(beside, *setup.findings))
+    assert wrong.named(other, [beside])
+    assert wrong.named(other) == (bool(setup.findings) and not wrong.joints)
