@@ -171,14 +171,12 @@ def gather(rigid: Array, own: Array, target: Array, weight: Array) -> Informatio
     target, weight : ndarray, shape (N, n)
     """
     n, b, k = rigid.shape[1], rigid.shape[2], own.shape[2]
-    gram = np.zeros((n, b + k + 1, b + k + 1))
+    gram = np.empty((n, b + k + 1, b + k + 1))
     root = np.sqrt(weight)
     for j in range(n):
-        seen = np.flatnonzero(rigid[:, j].any(axis=0))  # a joint carries none of the links before it
-        rows = np.concatenate([rigid[:, j, seen], own[:, j], target[:, j, None]], axis=1)
+        rows = np.concatenate([rigid[:, j], own[:, j], target[:, j, None]], axis=1)
         rows *= root[:, j, None]
-        place = np.concatenate([seen, np.arange(b, b + k + 1)])
-        gram[j, place[:, None], place] = rows.T @ rows
+        gram[j] = rows.T @ rows
     return Information(gram=gram, count=weight.sum(axis=0), base=b)
 
 
