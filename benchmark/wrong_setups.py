@@ -61,14 +61,14 @@ class Wrong:
         return found == [(self.kind, self.joints)]
 
 
-class _Maker:
+class Maker:
     """Makes wrong set-ups of one pair; each maker returns nothing where the arm has no joints for it."""
 
     def __init__(self, pair: Pair, rng: np.random.Generator) -> None:
         self.pair, self.rng, self.model = pair, rng, pair.model
         self.names, self.n = pair.model.joint_names, pair.model.n
-        places = np.concatenate([each.q[:, self._columns(each)] for each in pair.training])
-        self.moving = np.flatnonzero(moved(places)).tolist()
+        position = np.concatenate([each.q[:, self._columns(each)] for each in pair.training])
+        self.moving = np.flatnonzero(moved(position)).tolist()
         self.turning = [j for j in self.moving if self.model.joint_types[j] == 'revolute']
 
     def make(self, kind: str) -> Wrong | None:
@@ -226,7 +226,7 @@ def drawn(folders: list[Path], each: int, seed: int, only: str = '') -> Iterator
         rng = np.random.default_rng([seed, number])
         kinds = (KINDS[(number * each + k + seed) % len(KINDS)] for k in range(each))
         for kind in ('as recorded', *([only] * each if only else kinds)):
-            wrong = _Maker(pair, rng).make(kind)
+            wrong = Maker(pair, rng).make(kind)
             if wrong is not None:
                 yield folder.name, wrong
 
@@ -241,6 +241,8 @@ def main() -> None:
     parser.add_argument('--search', action='store_true', help='do not identify where it is not named')
     options = parser.parse_args()
     folders = sorted(path.parent for path in options.cases.glob('*/pairs.csv'))
+    if min(options.each, options.seed) < 0:
+        parser.error(f'expected numbers from 0, got --each {options.each} --seed {options.seed}')
     if not folders:
         parser.error(f'{options.cases}: no case with a pairs.csv')
     counted, named = Counter[str](), Counter[str]()

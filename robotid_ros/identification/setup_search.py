@@ -94,7 +94,7 @@ def find_setup(
     if not judged.target.any():
         nothing = Decision(subject='set-up', chosen='as described: there is no torque to compare with')
         return SetUp.as_described(described), nothing
-    setup, search = SetUp.as_described(described), _Search.of(judged, described, groups(judged, GROUPS))
+    setup, search = SetUp.as_described(described), _Search.of(judged, described)
     held = search.score(setup)
     moments = _moments(datasets, judged)
     for _ in range(described.n + 1):  # at most one finding a joint, and the mount
@@ -132,9 +132,10 @@ class _Search:
     """What ranks hypotheses, what judges them, and what came before the judge."""
 
     @classmethod
-    def of(cls, samples: Samples, described: RobotModel, label: IntArray) -> '_Search':
-        """Return the search by some samples in groups of states; the hypotheses are ranked by a few of them."""
-        return cls(Evidence(samples.thinned(_FEW), described), Evidence(samples, described), label)
+    def of(cls, samples: Samples, described: RobotModel) -> '_Search':
+        """Return the search by some samples; the hypotheses are ranked by a few of them."""
+        screen, test = Evidence(samples.thinned(_FEW), described), Evidence(samples, described)
+        return cls(screen, test, groups(samples, GROUPS))
 
     def __init__(self, screen: Evidence, test: Evidence, label: IntArray) -> None:
         self.screen, self.test, self.label = screen, test, label

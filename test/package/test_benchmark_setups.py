@@ -20,7 +20,7 @@ from identification_helpers import UR10E, dataset, fourier_motion, pinocchio_tor
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmark.recordings import Pair
-from benchmark.wrong_setups import KINDS, Wrong, _Maker
+from benchmark.wrong_setups import KINDS, Maker, Wrong
 from robotid_ros.data import Dataset
 from robotid_ros.errors import ModelWarning
 from robotid_ros.identification.setup import Finding
@@ -43,7 +43,7 @@ PAIR = Pair(name='simulated', urdf=UR10E, model=ARM, training=[recorded(0)], hel
 
 @pytest.mark.parametrize('kind', ['as recorded', *KINDS])
 def test_each_kind_of_wrong_set_up_is_made_and_named(kind: str) -> None:
-    wrong = _Maker(PAIR, np.random.default_rng(3)).make(kind)
+    wrong = Maker(PAIR, np.random.default_rng(3)).make(kind)
     assert wrong is not None
     assert wrong.kind == kind
     setup, _ = find_setup(wrong.pair.training, wrong.pair.model)
