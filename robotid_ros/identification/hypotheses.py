@@ -8,11 +8,11 @@
 # specific language governing permissions and limitations under the License.
 """Every hypothesis about how an arm and its recording differ from the description, as a set-up.
 
-Gravity in another direction, or where none is described; joints of which axis, torque or position is reversed, or the
-zero is another; joints whose columns are exchanged; motors that are coupled, in their friction, their efforts or their
-positions; efforts each in a unit of its own, or positions in another than rad or m. Each function returns set-ups that
-are one such difference away from one that holds, with the finding that says so. Which of them is true, the search asks
-(:mod:`robotid_ros.identification.setup_search`).
+Gravity in another direction, none, or where none is described; joints of which axis, torque or position is reversed, or
+the zero is another; joints whose columns are exchanged; motors that are coupled, in their friction, their efforts or
+their positions; efforts each in a unit of its own, or positions in another than rad or m. Each function returns set-ups
+that are one such difference away from one that holds, with the finding that says so. Which of them is true, the search
+asks (:mod:`robotid_ros.identification.setup_search`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,11 +54,17 @@ def whole(gravity: Array) -> Array:
 
 
 def mounted(setup: SetUp, gravity: Array, described: Array) -> SetUp:
-    """Return the set-up under another gravity than that of the description, which may have none."""
+    """Return the set-up under another gravity than that of the description; either may be none."""
     size, expected = (float(np.linalg.norm(each)) for each in (gravity, described))
-    along = ', '.join(f'{x:.3g}' for x in gravity / size + 0.0)
+    along = ', '.join(f'{x:.3g}' for x in gravity / max(size, 1e-300) + 0.0)
     remedy = f'set gravity: [{", ".join(f"{x:.4g}" for x in gravity)}] in the configuration'
-    if expected == 0.0:
+    if size == 0.0:
+        text = (
+            'the efforts hold no gravity, and do hold what motion needs: the driver takes gravity out before it tells '
+            'them, or counterweights bear the arm'
+        )
+        remedy = f'record the whole torque, or the currents, of the motors; where the arm is balanced, {remedy}'
+    elif expected == 0.0:
         text = f'gravity acts along [{along}] of the base frame, where the description has none'
     else:
         angle = np.degrees(np.arccos(np.clip(gravity @ described / (size * expected), -1.0, 1.0)))
@@ -67,7 +73,7 @@ def mounted(setup: SetUp, gravity: Array, described: Array) -> SetUp:
             'mounted on a tilted base, a wall or a ceiling'
         )
         remedy += ', or turn the base in the description'
-    finding = Finding(kind='gravity', joints=(), text=text, remedy=remedy)
+    finding = Finding(kind='gravity', joints=(), text=text, remedy=remedy, undone=size > 0.0)
     others = (each for each in setup.findings if each.kind != 'gravity')
     return replace(setup, gravity=gravity, findings=(*others, finding))
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.dynamics import full_regressor, inverse_dynamics
+from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.config import AT_REST
@@ -37,10 +37,6 @@ from robotid_ros.signals.screening import steps_remark
 _UNSTATED = (
     'the description has no masses that the efforts could be compared with: they are taken as joint torques in N m; if '
     'they are currents or motor torques, give effort, torque_constants and gear_ratios in the configuration'
-)
-_NO_GRAVITY = (
-    'the efforts hold no gravity, and do hold what motion needs: the driver takes gravity out before it tells them, or '
-    'the arm stands otherwise than described; record the whole torque, or the currents, of the motors'
 )
 _REVERSED = (
     'the efforts of most joints have the opposite sign of what the masses of the description need: turn their signs or '
@@ -205,9 +201,8 @@ class Size(NamedTuple):
 def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     """Compare measured torques with those of the description, or where that has no masses, with its effort limits.
 
-    A torque in mN m, a current, or the torque of a motor before its gear fits as well as one of the joint in N m; so
-    does one that the driver has taken gravity out of, by links whose centres of mass lie on their joints. The factor
-    k_j of each joint's torque over the description's tells (:func:`robotid_ros.signals.prior_factors`):
+    A torque in mN m, a current, or the torque of a motor before its gear fits as well as one of the joint in N m. The
+    factor k_j of each joint's torque over the description's tells (:func:`robotid_ros.signals.prior_factors`):
 
     - most joints are off by three times and, in the median, by five: a doubt, for published descriptions of one arm
       differ by a factor of two at most. Not all have to be, since constants and gears differ from motor to motor. One
@@ -238,8 +233,6 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
             f"; their root mean square is at most {100.0 * share.max():.2g} % of a joint's limit" if len(share) else ''
         )
         return Size(beyond, '', perhaps if stated else (*perhaps, _UNSTATED + told))
-    if _weightless(datasets, model, *beside):
-        return Size(_NO_GRAVITY, '', ())
     signed = factors[np.isfinite(factors)]
     known = np.abs(signed)
     if not len(known):
@@ -302,53 +295,6 @@ def _share_of_efforts(datasets: Sequence[Dataset], model: RobotModel) -> Array:
     torque = np.concatenate([d.tau[:, joint_columns(d, model)] for d in datasets])
     limited = (effort > 0.0) & np.isfinite(effort)
     return np.asarray(np.sqrt(np.mean(torque[:, limited] ** 2, axis=0)) / effort[limited])
-
-
-def _weightless(
-    datasets: Sequence[Dataset], model: RobotModel, torque: Array, prior: Array, dq: Array, ddq: Array
-) -> bool:
-    """Return whether torques, shape (N, n), hold what motion needs by the description, and nothing of gravity.
-
-    One factor of the description's gravity and one of the rest, for all joints together, beside each joint's own
-    friction, rotor inertia and offset. Gravity's is the smaller one by far. And so is what bodies of any masses have of
-    it, beside the description's: in slow motion a small error of the described inertias would else make a large factor,
-    and described centres of mass in wrong places a small one of gravity.
-    """
-    q = _thinned(datasets, model, 'q')
-    gravity = inverse_dynamics(model, q, np.zeros_like(q), np.zeros_like(q))
-    rows, values = [], []
-    for j in range(model.n):
-        own = np.stack([np.sign(dq[:, j]), dq[:, j], ddq[:, j], np.ones(len(dq))], axis=1)
-        signals = np.stack([gravity[:, j], prior[:, j] - gravity[:, j], torque[:, j]], axis=1)
-        left = signals - own @ np.linalg.lstsq(own, signals, rcond=None)[0]
-        size = float(np.sqrt(np.mean(left[:, 2] ** 2)))
-        if size > 0.0:
-            rows.append(left[:, :2] / size)
-            values.append(left[:, 2] / size)
-    if not rows:
-        return False
-    columns, target = np.concatenate(rows), np.concatenate(values)
-    if np.linalg.matrix_rank(columns) < 2:
-        return False
-    factors = np.linalg.lstsq(columns, target, rcond=None)[0]
-    # One independent sample in twenty, as in prior_factors.
-    noise = 20.0 * float(np.mean((target - columns @ factors) ** 2))
-    of_gravity, of_motion = _OFF * np.sqrt(noise * np.diag(np.linalg.inv(columns.T @ columns)))
-    if _OFF * (abs(factors[0]) + of_gravity) >= factors[1] - of_motion:
-        return False
-    size = np.sqrt(np.mean(torque**2, axis=0)) + 1e-300
-    weight = np.linalg.norm(_weight(model, q, dq, ddq, torque / size, 1.0 / size))
-    return bool(_OFF * weight < np.linalg.norm(gravity / size))
-
-
-def _weight(model: RobotModel, q: Array, dq: Array, ddq: Array, torque: Array, factors: Array) -> Array:
-    """Return the gravity in torques, shape (N, n), in units of factors, (n,), by bodies that explain them best."""
-    still = np.zeros_like(q)
-    own = np.stack([np.sign(dq), dq, ddq, np.ones_like(q)], axis=-1)[:, :, None, :] * np.eye(model.n)[:, :, None]
-    bodies = factors[:, None] * full_regressor(model, q, dq, ddq)
-    columns = np.concatenate([bodies, own.reshape(*q.shape, -1)], axis=2)
-    found = np.linalg.lstsq(columns.reshape(torque.size, -1), torque.ravel(), rcond=None)[0]
-    return np.asarray(factors * (full_regressor(model, q, still, still) @ found[: bodies.shape[2]]))
 
 
 def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:

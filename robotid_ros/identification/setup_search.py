@@ -114,7 +114,7 @@ def find_setup(
         if challenger is None:
             break
         setup, held = challenger
-    if any(each.kind == 'gravity' for each in setup.findings[:-1]):  # it was found before what came after
+    if setup.gravity.any() and any(each.kind == 'gravity' for each in setup.findings[:-1]):  # before what came after
         setup = mounted(setup, whole(search.test.tilted(setup).gravity), described.gravity)
     unsigned = None if units_only else without_sign(samples, described)
     if unsigned is not None and not search.explains(setup, held):
@@ -286,6 +286,7 @@ def _mounts(setup: SetUp, test: Evidence) -> Iterator[SetUp]:
         return
     size, axes = float(np.linalg.norm(setup.gravity)), along_axes(setup.gravity)
     if not found:
+        yield mounted(setup, np.zeros(3), described)
         directions = [axis for axis in axes if axis @ setup.gravity < 0.99 * size**2]
         yield from (mounted(setup, axis, described) for axis in directions)
         start = min(directions, key=lambda axis: test.cost(replace(setup, gravity=axis)))

@@ -16,7 +16,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque
-from scipy.spatial.transform import Rotation
 
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import base_parameters
@@ -41,7 +40,6 @@ from robotid_ros.identification.verdict import (
     torque_metrics,
 )
 from robotid_ros.model import RobotModel
-from robotid_ros.model.inertia import inertial_parameters
 
 PLAIN = IdentificationConfig(friction='coulomb_viscous+offset', torque_bandwidth=-1.0)
 
@@ -299,38 +297,6 @@ def test_one_joint_in_another_unit_is_refused_and_one_with_other_masses_is_not()
         assert bool(doubt) == bool(words)
 
 
-@pytest.mark.parametrize('seed', range(6))
-def test_efforts_that_the_driver_has_taken_gravity_out_of_are_told(seed: int) -> None:
-    """Links a fifth off the description, a driver's own model of gravity a tenth off, and any mount as it comes."""
-    described, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(seed)
-    gravity = 9.81 * Rotation.random(random_state=seed).apply([0.0, 0.0, -1.0])
-    real = replace(described, inertial=described.inertial * rng.uniform(0.8, 1.2, (6, 1)))
-    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
-    _, q, dq, _ = motion
-    noise = rng.standard_normal(dq.shape) + 5.0 * np.sign(dq) + 2.0 * dq
-    still = np.zeros_like(q)
-    own = pinocchio_torque(described, q, still, still) * rng.uniform(0.9, 1.1, 6)
-    whole, mounted = (pinocchio_torque(replace(real, gravity=g), *motion[1:]) for g in (real.gravity, gravity))
-    told = [
-        torque_size([dataset(described, motion, torque + noise)], described).doubt
-        for torque in (whole, whole - own, mounted, 0.07 * whole - 0.93 * noise)
-    ]
-    assert told[1].startswith('the efforts hold no gravity, and do hold what motion needs')
-    assert told[0] == ''
-    assert told[2] == '' or 'the arm stands otherwise than described' in told[2]  # in one unit, but of which mount?
-    assert 'currents, or torques of motors' in told[3]
-
-
-def test_described_centres_of_mass_in_wrong_places_are_not_taken_for_torque_without_gravity() -> None:
-    """One body for all links, its centre on the joint's axis; bodies of any masses have the weight."""
-    real, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(3)
-    body = inertial_parameters(3.0, np.array([0.0, 0.0, 0.02]), 0.05 * np.eye(3))
-    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
-    torque = pinocchio_torque(real, *motion[1:]) + 0.5 * np.sign(motion[2])
-    described = replace(real, inertial=np.tile(body, (6, 1)))
-    assert 'hold no gravity' not in torque_size([dataset(described, motion, torque)], described).doubt
-
-
 def test_currents_whose_constants_differ_are_no_torques_whatever_somebody_says() -> None:
     """Other masses would be as good a cause, if any explained them: none do."""
     described, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(4)
@@ -343,18 +309,6 @@ def test_currents_whose_constants_differ_are_no_torques_whatever_somebody_says()
     for doubt in told:
         assert doubt.startswith('the efforts of most joints are 0.0')
         assert 'currents, or torques of motors' in doubt
-
-
-def test_slow_motion_of_links_with_wrong_inertias_is_not_taken_for_torque_without_gravity() -> None:
-    described, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(1)
-    time, q, dq, ddq = fourier_motion(6, rng, size=0.8, seconds=12.0)
-    motion = 4.0 * time, q, 0.25 * dq, ddq / 16.0
-    still = np.zeros_like(q)
-    weight = pinocchio_torque(described, q, still, still)
-    torque = weight + 8.0 * (pinocchio_torque(described, *motion[1:]) - weight)
-    assert (
-        torque_size([dataset(described, motion, torque + 0.01 * rng.standard_normal(q.shape))], described).doubt == ''
-    )
 
 
 def test_a_model_without_gravity_is_not_usable() -> None:

@@ -29,6 +29,7 @@ from robotid_ros.identification.samples import evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.model import JointLimits, RobotModel
+from robotid_ros.model.inertia import inertial_parameters
 
 ARM = RobotModel.from_urdf(UR10E)
 SIZES = np.array([8.0, 10.0, 6.0, 2.0, 1.5, 1.0])
@@ -149,6 +150,35 @@ def test_positions_of_an_arm_that_slides_and_turns_are_told_in_their_unit(unit: 
     setup, _ = find_setup([changed(data, np.diag(factors), np.eye(3))], arm)
     assert kinds(setup) == [('position units', arm.joint_names[:2] if unit == 'mm' else arm.joint_names[2:])]
     assert f'are in {unit}' in setup.obstacle
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_efforts_that_the_driver_has_taken_gravity_out_of_are_told(seed: int) -> None:
+    """The links are up to a fifth off the description, and the driver's gravity up to a tenth."""
+    data, still = recorded(seed), np.zeros_like(recorded(seed).q)
+    share = np.random.default_rng(seed).uniform(0.9, 1.1, 6)
+    torque = data.tau - pinocchio_torque(ARM, data.q, still, still) * share
+    setup, _ = find_setup([replace(data, tau=torque, tau_filtered=torque)], ARM)
+    assert kinds(setup) == [('gravity', ())]
+    assert not setup.gravity.any()
+    assert setup.obstacle.startswith('the efforts hold no gravity, and do hold what motion needs')
+    assert 'set gravity: [0, 0, 0] in the configuration' in setup.obstacle
+
+
+def test_described_centres_of_mass_in_wrong_places_are_not_taken_for_torque_without_gravity() -> None:
+    """One body for all links, its centre on the joint's axis; bodies of any masses have the weight."""
+    body = inertial_parameters(3.0, np.array([0.0, 0.0, 0.02]), 0.05 * np.eye(3))
+    setup, _ = find_setup([recorded(3)], replace(ARM, inertial=np.tile(body, (6, 1))))
+    assert setup.findings == ()
+
+
+def test_slow_motion_of_links_with_wrong_inertias_is_not_taken_for_torque_without_gravity() -> None:
+    time, q, dq, ddq = fourier_motion(6, np.random.default_rng(1), size=0.8, seconds=12.0)
+    motion, still = (4.0 * time, q, 0.25 * dq, ddq / 16.0), np.zeros_like(q)
+    weight = pinocchio_torque(ARM, q, still, still)
+    torque = weight + 8.0 * (pinocchio_torque(ARM, *motion[1:]) - weight)
+    setup, _ = find_setup([dataset(ARM, motion, torque + 0.01)], ARM)
+    assert setup.gravity.any()
 
 
 @pytest.mark.parametrize('size', [9.81, 0.0])
