@@ -9,7 +9,7 @@
 
 """Reading of files given by users: any fault of a file becomes one line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,14 @@ def parse_yaml(text: str) -> Any:
         return yaml.load(text, Loader=loader)
     except yaml.YAMLError as cause:
         raise ValueError(f'not valid YAML: {" ".join(str(cause).split())}') from cause
+
+
+def read_bool(content: Mapping[str, Any], name: str) -> bool:
+    """Return an entry that is true or false; a ValueError if it is a text or a number, as ``'no'`` in quotes is."""
+    value = content[name]
+    if not isinstance(value, bool):
+        raise ValueError(f'{name}: expected true or false, got {value!r:.60}')
+    return value
 
 
 def _short(text: str, length: int = LONGEST_MESSAGE) -> str:

@@ -24,7 +24,7 @@ from robotid_ros.excitation.criteria import Excitation
 from robotid_ros.excitation.fourier import FourierTrajectory, trajectory_extremes
 from robotid_ros.files import write_text
 from robotid_ros.model.joint_limits import JointLimits
-from robotid_ros.reading import read_yaml, refusing
+from robotid_ros.reading import read_bool, read_yaml, refusing
 
 _ACTIVE = 0.01  # of a bound's scale: closer bounds count as active
 FORMAT = 'robotid excitation 1'
@@ -176,7 +176,7 @@ def design_from_dict(content: Mapping[str, Any]) -> ExcitationDesign:
                 )
                 for entry in content.get('active', ())
             ),
-            interrupted=bool(content.get('interrupted', False)),
+            interrupted=read_bool({'interrupted': False, **content}, 'interrupted'),
             evaluations=int(content.get('evaluations', 0)),
         )
     except ExcitationError:

@@ -29,7 +29,7 @@ from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.torque_fit import RestFriction
 from robotid_ros.identification.verdict import JointVerdict, Metrics, Use
 from robotid_ros.model.inertia import INERTIAL_NAMES, physical_violation
-from robotid_ros.reading import parse_yaml, read_text, refusing
+from robotid_ros.reading import parse_yaml, read_bool, read_text, refusing
 
 CARD_FORMAT = 'robotid card 1'
 """What a card says it is; it holds a result as its entry ``result``."""
@@ -434,10 +434,10 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'base_combinations': tuple(dict(entry.get('combination', {})) for entry in base),
         'base_values': np.array([entry['value'] for entry in base], dtype=float),
         'base_std': np.array([entry['std'] for entry in base], dtype=float),
-        'base_essential': tuple(bool(entry['essential']) for entry in base),
+        'base_essential': tuple(read_bool(entry, 'essential') for entry in base),
         'inertial': inertial,
         'rotor_inertia': np.array([link['Ia'] for link in standard.values()], dtype=float),
-        'has_rotor_inertia': bool(data['rotor_inertia_identified']),
+        'has_rotor_inertia': read_bool(data, 'rotor_inertia_identified'),
         'drives': by_joint(data.get('drives')),
         'friction_name': friction['model'],
         'velocity_scale': by_joint(friction['velocity_scale']),
@@ -456,15 +456,15 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'delay': float(data.get('delay', 0.0)),
         'condition_si': float(data['condition_number']['si']),
         'condition_scaled': float(data['condition_number']['scaled']),
-        'setup': None if data.get('setup') is None else SetUp.from_dict(data['setup']),
+        'setup': None if data.get('setup') is None else SetUp.from_dict(data['setup'], len(joints)),
         'good_for': tuple(Use.from_dict(name, each) for name, each in data.get('good_for', {}).items()),
-        'usable': bool(data['usable']),
+        'usable': read_bool(data, 'usable'),
         'reason': str(data['reason']),
         'metrics': {name: Metrics.from_dict(value) for name, value in data['metrics'].items()},
         'consistent_metrics': {name: Metrics.from_dict(value) for name, value in data['consistent_metrics'].items()},
         'joints': tuple(
             JointVerdict(
-                joint=joint, usable=bool(entry['usable']), reason=str(entry['reason']), advice=str(entry['advice'])
+                joint=joint, usable=read_bool(entry, 'usable'), reason=str(entry['reason']), advice=str(entry['advice'])
             )
             for joint, entry in data['joint_verdicts'].items()
         ),

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.data.dataset import Dataset
+from robotid_ros.errors import IdentificationError
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.reading import read_bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,7 @@ class Finding:
         """Return the finding that :meth:`to_dict` wrote."""
         joints = tuple(str(name) for name in data['joints'])
         texts = {key: str(data[key]) for key in ('kind', 'text', 'remedy')}
-        return cls(joints=joints, undone=bool(data['undone']), **texts)
+        return cls(joints=joints, undone=read_bool(data, 'undone'), **texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -193,9 +195,18 @@ class SetUp:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> 'SetUp':
-        """Return the set-up that :meth:`to_dict` wrote."""
-        arrays = {key: np.array(data[key], dtype=float) for key in ('gravity', 'position', 'zero', 'torque', 'drives')}
+    def from_dict(cls, data: Mapping[str, Any], n: int) -> 'SetUp':
+        """Return the set-up of n joints that :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        IdentificationError
+            If an array has another shape.
+        """
+        shapes = {'gravity': (3,), 'position': (n, n), 'zero': (n,), 'torque': (n, n), 'drives': (n, n)}
+        arrays = {
+            key: frozen_array(data[key], f'set-up: {key}', shape, IdentificationError) for key, shape in shapes.items()
+        }
         findings = tuple(Finding.from_dict(each) for each in data['findings'])
         doubt = None if data.get('doubt') is None else Finding.from_dict(data['doubt'])
         return cls(findings=findings, doubt=doubt, **arrays)

@@ -218,9 +218,9 @@ class _Search:
         if not finalists:
             return None
         least_error = min((error for _, error in finalists), key=lambda error: error.value)
-        # Of those that explain as much, the one with the fewest reversed joints.
+        # Of those that explain as much, the most probable one.
         as_good = [pair for pair in finalists if not pair[1].contradicted_by(least_error, 1, _SLIGHT)]
-        best, least_error = min(as_good, key=lambda pair: (count_reversed(pair[0]), pair[1].value))
+        best, least_error = min(as_good, key=lambda pair: screen.cost(pair[0]) + _UNUSUAL * count_reversed(pair[0]))
         known = setup.findings
         alike_in_kind = sum(each.findings[-1].kind == best.findings[-1].kind for _, each in candidates)
         # Friction that drives a joint explains a reversed torque as well, and in both: which needs stranger bodies?

@@ -20,6 +20,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray, frozen_array
 from robotid_ros.errors import IdentificationError
+from robotid_ros.reading import read_bool
 from robotid_ros.signals.repetition import LEAST_MOTION
 
 
@@ -184,7 +185,7 @@ class Use:
     @classmethod
     def from_dict(cls, name: str, data: Mapping[str, Any]) -> 'Use':
         """Return the use that :meth:`to_dict` wrote."""
-        return cls(name=name, good=bool(data['good']), number=float(data['number']), text=str(data['text']))
+        return cls(name=name, good=read_bool(data, 'good'), number=float(data['number']), text=str(data['text']))
 
 
 def good_for(

@@ -145,6 +145,23 @@ def test_a_result_that_was_altered_is_refused(result: IdentificationResult, tmp_
     assert 'the mass is negative (-5 kg)' in altered(light, signed=False)
     assert 'sha256' in altered(lambda content: content['base_parameters'][0].update(value=1e6), signed=True)
     assert 'sha256' in altered(lambda content: content.update(usable=not result.usable), signed=True)
+    no = "usable: expected true or false, got 'no'"  # the word in quotes is a text, and no text is false
+    assert no in altered(lambda content: content.update(usable='no'), signed=False)
+    joint = result.joint_names[0]
+    assert no in altered(lambda content: content['joint_verdicts'][joint].update(usable='no'), signed=False)
+    assert 'good: expected true or false' in altered(
+        lambda content: content['good_for']['simulation'].update(good=1), signed=False
+    )
+
+
+@pytest.mark.parametrize('entry', ['gravity', 'position', 'zero', 'torque', 'drives'])
+@pytest.mark.parametrize('value', [[0.0] * 4, [[1.0]], [float('nan')] * 3])
+def test_a_set_up_of_another_arm_is_refused(result: IdentificationResult, entry: str, value: list[Any]) -> None:
+    content = result.to_dict() | {'setup': SetUp.as_described(ARM).to_dict()}
+    assert IdentificationResult.from_dict(content).setup is not None
+    content['setup'][entry] = value
+    with pytest.raises(IdentificationError, match=f'set-up: {entry}: expected'):
+        IdentificationResult.from_dict(content)
 
 
 def test_friction_of_another_version_is_refused(result: IdentificationResult) -> None:

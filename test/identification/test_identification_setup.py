@@ -290,7 +290,7 @@ def test_efforts_in_known_units_are_as_probable_and_leave_as_much_as_torques() -
 def test_a_doubt_about_the_set_up_is_told_and_kept() -> None:
     doubt = hypotheses.mounted(SetUp.as_described(ARM), -ARM.gravity, ARM.gravity).findings[0]
     setup = replace(SetUp.as_described(ARM), doubt=doubt)
-    assert SetUp.from_dict(setup.to_dict()).doubt == doubt
+    assert SetUp.from_dict(setup.to_dict(), 6).doubt == doubt
     (note,) = setup.notes
     assert note.startswith('set-up, not certain: gravity acts along')
     assert 'and if it is so, set gravity: [' in note
@@ -707,7 +707,7 @@ def test_a_set_up_is_written_and_read() -> None:
     described = SetUp.as_described(ARM)
     finding = Finding(kind='axis', joints=('elbow_joint',), text='reversed', remedy='turn it')
     setup = replace(described, zero=np.arange(6.0), findings=(finding,))
-    again = SetUp.from_dict(setup.to_dict())
+    again = SetUp.from_dict(setup.to_dict(), 6)
     assert again.to_dict() == setup.to_dict()
     assert again.notes == ('set-up: reversed; turn it',)
     position, velocity, torque = setup.state(np.ones(6), np.ones(6), np.ones(6))
