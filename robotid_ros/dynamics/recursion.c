@@ -355,7 +355,7 @@ void recursion_regressor(
             }
         }
 #if LANES > 1
-        if (count - s >= LANES && count * size < STREAMED) {
+        if (count - s >= LANES && !(STREAMS && count * size >= STREAMED)) {
             store_samples(row, rows + s * size, size);
         } else {
             store_samples(row, samples, size);

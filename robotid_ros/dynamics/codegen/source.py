@@ -202,7 +202,7 @@ def _driver(function: GraphFunction, parameters: list[str]) -> list[str]:
     streamed = []
     if width >= _STREAMED_WIDTH:
         streamed = [
-            f'    if (count > {_STREAMED_BYTES // 8 // width}) {{',
+            f'    if (STREAMS && count > {_STREAMED_BYTES // 8 // width}) {{',
             f'        double row[LANES * {width}];',
             '        for (; s + LANES <= count; s += LANES) {',
             f'            block({", ".join(arguments)}, row);',
