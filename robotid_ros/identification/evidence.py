@@ -62,14 +62,9 @@ class Evidence:
 
     def __init__(self, samples: Samples, described: RobotModel) -> None:
         self.samples, self.described = samples, described
-        mass = described.inertial[:, 9]
-        if described.n > 1 and np.ptp(mass) <= 1e-3 * mass.max():  # filled in for a simulator: they say nothing
-            described = replace(described, inertial=np.zeros_like(described.inertial))
         mean, deviation = standard_prior(described, rotor_inertia=True)
         self.n, self.independent = described.n, float(samples.independent_per_sample * np.sum(samples.weight))
         links = slice(10 * self.n)
-        if not mean[links].any():  # any body between a joint and the next
-            mean[links] = _any_bodies(described)
         # The links count by their base parameters, the same under any gravity: fewer columns, and the same maximum.
         base = base_parameters(replace(described, gravity=_ANY_GRAVITY), tolerance=DATA_TOLERANCE)
         self.kept, self.last = base.independent, base.map[:, -10:]
@@ -248,17 +243,6 @@ class Evidence:
 def _units(setup: SetUp) -> Array:
     """Return what the efforts that make each torque are multiplied with, shape (n,), in the mean."""
     return np.asarray(np.sqrt(np.sum(setup.torque**2, axis=1) / np.count_nonzero(setup.torque, axis=1)))
-
-
-def _any_bodies(model: RobotModel) -> Array:
-    """Return the parameters of rods between the joints, shape (10 n,), of the mass that the prior takes as unknown."""
-    mass = standard_prior(model, rotor_inertia=False)[1].reshape(-1, 10)[:, 9]
-    ends = np.concatenate([model.placements[1:, :3, 3], model.tip[None, :3, 3]])
-    result = np.zeros((model.n, 10))
-    for k, (m, end) in enumerate(zip(mass, ends, strict=True)):
-        about = m * (end @ end * np.eye(3) - np.outer(end, end)) / 3.0
-        result[k] = [*about[np.triu_indices(3)], *(0.5 * m * end), m]
-    return result.ravel()
 
 
 def mutual_factors(rows: Array, dq: Array, torque: Array) -> Array:

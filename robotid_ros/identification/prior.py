@@ -137,20 +137,24 @@ def arm_length(model: RobotModel) -> float:
     return float(_steps(model).sum()) or 1.0
 
 
+def _ends(model: RobotModel) -> Array:
+    """Return where each joint's next one is, and the last one's tip, in the joint's frame, shape (n, 3) [m]."""
+    return np.concatenate([model.placements[1:, :3, 3], model.tip[None, :3, 3]])
+
+
 def _steps(model: RobotModel) -> Array:
     """Return the way from each joint to the next, and from the last to the tip, shape (n,) [m]."""
-    ends = np.concatenate([model.placements[1:, :3, 3], model.tip[None, :3, 3]])
-    return np.asarray(np.linalg.norm(ends, axis=1))
+    return np.asarray(np.linalg.norm(_ends(model), axis=1))
 
 
 def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Array]:
     """Return mean and standard deviation of an arm's standard parameters, shape (p,) each.
 
     A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
-    standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; where the
-    description has placeholders, of m, m L and m L^2 about zero, with their mean mass for m, and the last link is as
-    long as the others in the mean. Rotor inertias, which descriptions leave out, have a deviation of m L^2 of the link
-    that they move, with L an eighth of the arm's length at least, and 0.3 of their own.
+    standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia. Where the
+    description has placeholders, these are m, m L and m L^2 about rods from joint to joint, with the mean mass for m,
+    and the last link is as long as the others in the mean. Rotor inertias, which descriptions leave out, have a
+    deviation of m L^2 of the link that they move, with L an eighth of the arm's length at least, and 0.3 of their own.
     """
     silent = is_placeholder(model)
     inertial = believable_prior(model)
@@ -165,13 +169,22 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
     share = 1.0 if silent else _MASS
     inertia = _INERTIA * (mass * extent**2)[:, None]
     size = np.column_stack([inertia, *[mass * extent] * 3, mass])
-    mean, deviation = (np.zeros(10 * model.n) if silent else inertial.ravel()), share * size.ravel()
+    mean, deviation = (_rods(model, mass) if silent else inertial).ravel(), share * size.ravel()
     if rotor_inertia:
         rotor = np.maximum(model.rotor_inertia, 0.0)
         mean = np.concatenate([mean, rotor])
         reach = np.maximum(extent, _ROTOR * arm_length(model))  # of what a gear makes of a rotor
         deviation = np.concatenate([deviation, mass * reach**2 + _MASS * rotor])
     return mean, deviation
+
+
+def _rods(model: RobotModel, mass: Array) -> Array:
+    """Return the parameters, shape (n, 10), of rods of some masses, (n,), from each joint to the next."""
+    result = np.zeros((model.n, 10))
+    for k, (m, end) in enumerate(zip(mass, _ends(model), strict=True)):
+        about = m * (end @ end * np.eye(3) - np.outer(end, end)) / 3.0
+        result[k] = [*about[np.triu_indices(3)], *(0.5 * m * end), m]
+    return result
 
 
 def as_large_as(target: Array, expected: Array) -> float:
@@ -200,7 +213,9 @@ def description_prior(model: RobotModel, base: BaseParameters, samples: Samples,
     if is_placeholder(model):
         some = samples.thinned(ENOUGH // 10)
         rows = base.regressor(some.q, some.dq, some.ddq)
-        covariance *= as_large_as(some.target, np.einsum('Nnb,bc,Nnc->n', rows, covariance, rows, optimize=True)) ** 2
+        squares = covariance + np.outer(grouping @ mean, grouping @ mean)
+        size = as_large_as(some.target, np.einsum('Nnb,bc,Nnc->n', rows, squares, rows, optimize=True))
+        mean, covariance = size * mean, size**2 * covariance
     return Prior.of_groups(grouping, mean, covariance)
 
 
