@@ -115,21 +115,19 @@ class Prior:
 def is_placeholder(model: RobotModel) -> bool:
     """Return whether the inertial parameters of a description are placeholders.
 
-    That is so where there are none, or where all links (three or more) have the same mass or the same inertia about
-    the centre of mass, as in files that were filled in for a simulator.
+    That is so where there are none, or where all links have the same mass or the same inertia about the centre of
+    mass, of two links both, as in files that were filled in for a simulator.
     """
     mass = model.inertial[:, 9]
     if (mass <= 0.0).all():
         return True
-    if model.n < 3:
-        return False
     known = model.inertial[mass > 0.0]
     centre = known[:, 6:9] / known[:, 9:]
     about = pseudo_inertia(known)[:, :3, :3] - known[:, 9, None, None] * np.einsum('ni,nj->nij', centre, centre)
     moments = np.sort(np.linalg.eigvalsh(about), axis=1)
-    same_mass = np.ptp(known[:, 9]) <= 1e-3 * known[:, 9].max()
+    same_mass = bool(np.ptp(known[:, 9]) <= 1e-3 * known[:, 9].max())
     same_inertia = bool((np.ptp(moments, axis=0) <= 1e-3 * np.abs(moments).max()).all())
-    return bool(len(known) > 2 and (same_mass or same_inertia))
+    return len(known) > 1 and same_mass + same_inertia > (len(known) == 2)
 
 
 def arm_length(model: RobotModel) -> float:
