@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 
 from robotid_ros.commands import COMMANDS, load_command
 from robotid_ros.errors import INTERRUPTED, RobotIdError
-from robotid_ros.threads import use_one_thread
+from robotid_ros.imports import use_one_thread
 
 FAULT = 70  # EX_SOFTWARE of sysexits.h
 
