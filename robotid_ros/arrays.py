@@ -36,7 +36,8 @@ def frozen_array(
 ) -> Array:
     """Return ``value`` as a read-only array after checking its shape and values.
 
-    It is a copy, unless ``value`` is a read-only array already, of its own memory or that of another one.
+    It is a copy, unless ``value`` is a read-only array already, of its own memory or that of another one. Raises a
+    RobotIdError of the given type, if the shape differs, or a value is not finite or too small.
 
     Parameters
     ----------
@@ -56,11 +57,6 @@ def frozen_array(
     Returns
     -------
     ndarray, float64, read-only
-
-    Raises
-    ------
-    RobotIdError
-        Of the given type, if the shape differs, or a value is not finite or too small.
     """
     short = name.rpartition(': ')[2]
     try:

@@ -71,18 +71,14 @@ def load_datasets(
     """Read recordings, or datasets that were processed before.
 
     With ``train_fraction``, every recording is cut there before any filter sees it: the part before trains, the rest is
-    held out. ``topic`` is that of bags.
+    held out. ``topic`` is that of bags. Raises a DataError if a file cannot be used, or cannot be cut: an average over
+    periods, or a dataset.
 
     Returns
     -------
     training, held_out : list of Dataset
         The second is empty without ``train_fraction``.
     summaries : list of str
-
-    Raises
-    ------
-    DataError
-        If a file cannot be used, or cannot be cut: an average over periods, or a dataset.
     """
     if train_fraction is not None and not 0.0 < train_fraction < 1.0:
         raise DataError(f'train_fraction: expected a number between 0 and 1, got {train_fraction:g}')
@@ -135,6 +131,8 @@ def load_by_purpose(path: Path, model: RobotModel, config: RobotConfig | None) -
 class Files:
     """Recordings or datasets to identify an arm from, and how they are read.
 
+    Raises a DataError if a fraction is given beside recordings to judge by, or one file for both purposes.
+
     Parameters
     ----------
     training : sequence of str or Path
@@ -147,11 +145,6 @@ class Files:
         How those for validation are processed where they were made with another excitation; by default as the others.
     train_fraction, topic
         See :func:`load_datasets`; a fraction takes the place of ``validation``.
-
-    Raises
-    ------
-    DataError
-        If a fraction is given beside recordings to judge by, or one file for both purposes.
     """
 
     training: Sequence[str | Path]
@@ -174,10 +167,7 @@ class Files:
     def read(self, model: RobotModel) -> tuple[list[Dataset], list[Dataset], list[FrictionStrokes], list[str]]:
         """Return what trains, what is held out, the friction strokes, and what was found in each file.
 
-        Raises
-        ------
-        DataError
-            As :func:`load_datasets` does; if a joint moves that the model holds at zero.
+        Raises a DataError as :func:`load_datasets` does; if a joint moves that the model holds at zero.
         """
         # Joints that are in a recording, carry a part of the arm, and are not identified, must stand still.
         held = set(held_joints(model)) if self.settings.joints else set()
@@ -217,6 +207,8 @@ def identify_files(
 ) -> Identification:
     """Identify an arm from files.
 
+    Raises a RobotIdError as reading, processing and identifying do.
+
     Parameters
     ----------
     files : Files
@@ -229,11 +221,6 @@ def identify_files(
         The arm as it was used, kept with the datasets in place of what their recordings say; see
         :meth:`robotid_ros.data.context.Context.to_dict`.
     progress : callable, optional
-
-    Raises
-    ------
-    RobotIdError
-        As reading, processing and identifying do.
     """
     training, held_out, strokes, summaries = files.read(model)
     selection = selection or SelectionConfig()

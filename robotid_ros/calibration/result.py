@@ -210,10 +210,7 @@ class CalibrationResult:
     def calibrated_table(self) -> DHTable:
         """Return the corrected DH table.
 
-        Raises
-        ------
-        CalibrationError
-            If the arm did not come as a table.
+        Raises a CalibrationError if the arm did not come as a table.
         """
         if not isinstance(self.robot, DHTable):
             raise CalibrationError('the arm did not come as a DH table; use calibrated_model')
@@ -377,7 +374,8 @@ def compensated_inverse_kinematics(
     (Levenberg-Marquardt, each pose with its own damping), from the nominal solution, which is a
     few milliradians away. Where a nominal pose lies at the edge of the workspace, as with a
     stretched elbow, the real arm may not reach it; at a singular wrist it may need another turn of
-    the wrist. There the closest joint coordinates nearby are returned, not converged.
+    the wrist. There the closest joint coordinates nearby are returned, not converged. Raises a CalibrationError if
+    shapes do not match.
 
     Parameters
     ----------
@@ -388,11 +386,6 @@ def compensated_inverse_kinematics(
         Joint coordinates to start from [rad or m].
     tool : ndarray, shape (4, 4), optional
         Tool in the tip frame; the tip itself by default.
-
-    Raises
-    ------
-    CalibrationError
-        If shapes do not match.
     """
     poses = frozen_array(poses, 'poses', (None, 4, 4), CalibrationError)
     start = frozen_array(start, 'start', (len(poses), result.chain.n), CalibrationError)

@@ -174,12 +174,7 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
     """Return several datasets of the same joints as one; runs keep their identity.
 
     Rate and cutoff are the lowest of the parts; the noise is their root mean square where all
-    know it.
-
-    Raises
-    ------
-    DataError
-        If there is none, or joints differ.
+    know it. Raises a DataError if there is none, or joints differ.
     """
     if not datasets:
         raise DataError('expected at least one dataset, got none')
@@ -249,6 +244,8 @@ class EvenRecording:
     def filtered(self, cutoff: float, provenance: Mapping[str, Any] | None = None, every: int = 1) -> Dataset:
         """Return the dataset of one zero-phase low-pass over all signals.
 
+        Raises a DataError if no run is long enough to be filtered and trimmed.
+
         Parameters
         ----------
         cutoff : float
@@ -256,11 +253,6 @@ class EvenRecording:
         provenance : mapping, optional
         every : int
             Of so many samples, one is kept.
-
-        Raises
-        ------
-        DataError
-            If no run is long enough to be filtered and trimmed.
         """
         edge = settling_samples(self.rate, cutoff) if self.trimmed is None else round(self.trimmed * self.rate)
         # A quartic through five samples is the central difference; half a period of the cutoff is the widest window

@@ -39,6 +39,9 @@ LARGEST_CHUNK = 1 << 28  # [bytes]; a chunk with a larger size is damaged
 class McapFile:
     """An MCAP file: its topics, by its summary or by all of it, and its messages in the order of the file.
 
+    Raises a DataError if it is no MCAP file, and a MissingDependencyError if it is compressed, and the library for that
+    is absent.
+
     Parameters
     ----------
     path : Path
@@ -54,13 +57,6 @@ class McapFile:
         ``absent_messages`` that the summary counts but were not found.
     share : float
         How much of the file was read.
-
-    Raises
-    ------
-    DataError
-        If it is no MCAP file.
-    MissingDependencyError
-        If it is compressed, and the library for that is absent.
     """
 
     def __init__(self, path: Path) -> None:

@@ -51,7 +51,8 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     the recording's plan, or one of its own. What repeats is averaged over its periods
     (:func:`robotid_ros.data.runs.averaged_dataset`); any other motion goes through one zero-phase low-pass
     (:func:`robotid_ros.data.runs.filtered_dataset`). So does one whose period nobody stated, where less than two
-    periods can be averaged: that would leave data out for nothing. ``provenance['motion']`` says which it was.
+    periods can be averaged: that would leave data out for nothing. ``provenance['motion']`` says which it was. Raises a
+    DataError if a joint is not in it, torque is missing, its times cannot be seconds, or too little can be used.
 
     Parameters
     ----------
@@ -63,11 +64,6 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     -------
     Dataset
         ``provenance`` has the counts and choices.
-
-    Raises
-    ------
-    DataError
-        If a joint is not in it, torque is missing, its times cannot be seconds, or too little can be used.
     """
     settings = settings or ProcessingSettings()
     usable, displaced, breaks, recording, values, step, provenance = _screened(recording, settings)
@@ -133,6 +129,8 @@ def read_strokes(
 ) -> FrictionStrokes:
     """Read the recording of a friction sweep and cut out its steady strokes.
 
+    Raises a DataError or MissingDependencyError as :func:`read_recording`, and if there is no steady stroke in it.
+
     Parameters
     ----------
     path : str or Path
@@ -141,11 +139,6 @@ def read_strokes(
         Its joints and their motor side are used.
     topic : str, optional
         Of a bag.
-
-    Raises
-    ------
-    DataError, MissingDependencyError
-        As :func:`read_recording`, and if there is no steady stroke in it.
     """
     settings = settings or ProcessingSettings()
     recording = read_recording(path, topic, settings.joints or None)
@@ -278,6 +271,8 @@ def process_file(
 ) -> tuple[Dataset, str]:
     """Read and process a recording; return the dataset and a summary.
 
+    Raises a DataError or MissingDependencyError as :func:`read_recording` and :func:`process_recording`.
+
     Parameters
     ----------
     path : str or Path
@@ -295,11 +290,6 @@ def process_file(
     dataset : Dataset
     summary : str
         Some lines to print.
-
-    Raises
-    ------
-    DataError, MissingDependencyError
-        As :func:`read_recording` and :func:`process_recording`.
     """
     settings = settings or ProcessingSettings()
     why_not = ''

@@ -38,6 +38,9 @@ SUFFIXES = ('.csv', '.npz', '.mcap', '.db3')
 def read_csv(path: str | Path) -> Recording:
     """Read a recording from CSV.
 
+    Raises a DataError if there is no such file, no ``time`` or position column, a column twice, a line of another
+    length, something that is no number, or no sample.
+
     Parameters
     ----------
     path : str or Path
@@ -47,12 +50,6 @@ def read_csv(path: str | Path) -> Recording:
     -------
     Recording
         Columns of a quantity that some joint lacks are NaN for that joint.
-
-    Raises
-    ------
-    DataError
-        If there is no such file, no ``time`` or position column, a column twice, a line of another
-        length, something that is no number, or no sample.
     """
     path = Path(path)
     table = read_table(path, lambda names: _layout(names, path), blank=QUANTITIES)
@@ -121,6 +118,9 @@ def _layout(names: tuple[str, ...], path: Path) -> dict[str, Sequence[str | None
 def read_recording(path: str | Path | Bag, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
     """Read a recording: CSV, npz, or a bag, such as the recorder node writes.
 
+    Raises a DataError if there is no such file, it is none of these, it is damaged, or a joint is not in it, and a
+    MissingDependencyError if it is a bag and ``rosbags`` is not installed.
+
     Parameters
     ----------
     path : str or Path
@@ -134,13 +134,6 @@ def read_recording(path: str | Path | Bag, topic: str | None = None, joints: Seq
     -------
     Recording
         With the file's name and hash in its provenance.
-
-    Raises
-    ------
-    DataError
-        If there is no such file, it is none of these, it is damaged, or a joint is not in it.
-    MissingDependencyError
-        If it is a bag and ``rosbags`` is not installed.
 
     Examples
     --------

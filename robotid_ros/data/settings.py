@@ -45,10 +45,7 @@ class AveragingSettings(Settings):
 class ProcessingSettings(AveragingSettings):
     """Settings of :func:`robotid_ros.data.process_recording`.
 
-    Raises
-    ------
-    DataError
-        If a value makes no sense.
+    Raises a DataError if a value makes no sense.
     """
 
     joints: tuple[str, ...] = setting((), 'joints of the dataset, in order; empty: all of the recording')
@@ -135,11 +132,7 @@ def measured_torque(recording: Recording, settings: ProcessingSettings) -> tuple
 
     A joint's effort is used, as torque or as current as the settings say; its ``current`` where there is no effort or
     where the effort is a current too. The settings describe ``JointState.effort``: in a CSV file effort is a torque.
-
-    Raises
-    ------
-    DataError
-        If a joint has neither effort nor current, or a current without torque constant.
+    Raises a DataError if a joint has neither effort nor current, or a current without torque constant.
     """
     joints = recording.joint_names
     columns = []

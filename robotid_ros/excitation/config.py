@@ -20,10 +20,7 @@ from robotid_ros.settings import Settings, setting
 class ExcitationConfig(Settings):
     """Settings of an excitation design; each field's ``metadata`` has its description, unit and range.
 
-    Raises
-    ------
-    ExcitationError
-        If a value is out of its range, or lengths contradict each other.
+    Raises an ExcitationError if a value is out of its range, or lengths contradict each other.
     """
 
     error = ExcitationError

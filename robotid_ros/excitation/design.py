@@ -188,10 +188,7 @@ def design_from_dict(content: Mapping[str, Any]) -> ExcitationDesign:
 def save_excitation(design: ExcitationDesign, path: str | Path) -> None:
     """Write a design as YAML, whole or not at all.
 
-    Raises
-    ------
-    DataError
-        If the file cannot be written.
+    Raises a DataError if the file cannot be written.
     """
     write_text(path, yaml.safe_dump(design_to_dict(design), sort_keys=False, default_flow_style=None, width=110))
 
@@ -199,10 +196,7 @@ def save_excitation(design: ExcitationDesign, path: str | Path) -> None:
 def load_excitation(path: str | Path) -> ExcitationDesign:
     """Read a design from YAML.
 
-    Raises
-    ------
-    ExcitationError
-        If the file is absent, is not YAML, or is not an excitation.
+    Raises an ExcitationError if the file is absent, is not YAML, or is not an excitation.
     """
     content = read_yaml(path, 'excitation file', ExcitationError)
     with refusing(f"excitation file '{path}'", ExcitationError):

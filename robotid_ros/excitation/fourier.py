@@ -111,16 +111,13 @@ class FourierTrajectory:
     def from_coefficients(cls, coefficients: ArrayLike, base_frequency: float) -> 'FourierTrajectory':
         """Build from rows [a_1..a_L, b_1..b_L, offset]: the inverse of :attr:`coefficients`.
 
+        Raises an ExcitationError if the shape is not that of a series, or a number is not finite.
+
         Parameters
         ----------
         coefficients : array_like, shape (n, 2 L + 1)
         base_frequency : float
             [Hz]
-
-        Raises
-        ------
-        ExcitationError
-            If the shape is not that of a series, or a number is not finite.
         """
         rows = frozen_array(coefficients, 'coefficients', (None, None), ExcitationError)
         if rows.shape[1] < 3 or rows.shape[1] % 2 == 0:
@@ -184,10 +181,7 @@ class FourierTrajectory:
     def from_dict(cls, content: Mapping[str, Any]) -> 'FourierTrajectory':
         """Rebuild from what :meth:`to_dict` returned.
 
-        Raises
-        ------
-        ExcitationError
-            If an entry is missing or has the wrong shape.
+        Raises an ExcitationError if an entry is missing or has the wrong shape.
         """
         wanted = ('base_frequency', 'a', 'b', 'offset')
         missing = [name for name in wanted if name not in content]

@@ -60,10 +60,7 @@ class Card:
     def of(cls, result: IdentificationResult, stated: Mapping[str, str]) -> 'Card':
         """Return the card of a result; what its owner does not say is left out.
 
-        Raises
-        ------
-        IdentificationError
-            If something else is said than :data:`STATED` has.
+        Raises an IdentificationError if something else is said than :data:`STATED` has.
         """
         unknown = [name for name in stated if name not in STATED]
         if unknown:

@@ -231,6 +231,8 @@ class FrictionModel:
     ) -> Array:
         """Return the torque per unit of each linear parameter, shape (N, n, k).
 
+        Raises an IdentificationError if the model depends on the load or the position, and it is not given.
+
         Parameters
         ----------
         velocity : ndarray, shape (N, n)
@@ -244,11 +246,6 @@ class FrictionModel:
             What has built up since the last reversal, over multiples of the presliding distance.
         slip : ndarray, shape (N, n), optional
             The velocity a lag before, of which friction has the direction; by default the velocity [rad/s].
-
-        Raises
-        ------
-        IdentificationError
-            If the model depends on the load or the position, and it is not given.
         """
         return self._columns(self._motion(velocity, shape.T, load, position, slide=slide, slip=slip))
 
@@ -322,10 +319,7 @@ class FrictionModel:
 def parse_friction(name: str) -> tuple[str, tuple[str, ...]]:
     """Return a name's model and its options, in their order and each once.
 
-    Raises
-    ------
-    IdentificationError
-        If the model or an option is unknown, or an option comes twice.
+    Raises an IdentificationError if the model or an option is unknown, or an option comes twice.
     """
     base, *options = name.split('+')
     if base == 'auto':
@@ -359,6 +353,8 @@ def friction_model(
 ) -> FrictionModel:
     """Return a friction model by name.
 
+    Raises an IdentificationError if the name or an option is unknown, or an option comes twice.
+
     Parameters
     ----------
     name : str
@@ -379,11 +375,6 @@ def friction_model(
         Distance over which friction builds up after a reversal [rad or m].
     lag : float
         How long after the recorded motion friction turns [s].
-
-    Raises
-    ------
-    IdentificationError
-        If the name or an option is unknown, or an option comes twice.
     """
     base, options = parse_friction(name)
     if ripple_frequency is None and 'ripple' in options:

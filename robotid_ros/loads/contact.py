@@ -137,10 +137,7 @@ class ContactLevels:
     def from_dict(cls, content: Any) -> 'ContactLevels':
         """Return what :meth:`to_dict` gave.
 
-        Raises
-        ------
-        IdentificationError
-            If something is missing or has another form.
+        Raises an IdentificationError if something is missing or has another form.
         """
         try:
             return cls(
@@ -167,7 +164,8 @@ def contact_levels(
     times per unit of time, theta being known no better than k excesses tell (its posterior, without a prior). At u that
     is the rate of false alarms. Rice's formula, for a Gaussian residual, is far below it on real arms: models err.
     They err differently in each motion: where there are several recordings, each is compared with the levels of the
-    others, and a joint's level is raised by the largest ratio by which one passes it.
+    others, and a joint's level is raised by the largest ratio by which one passes it. Raises an IdentificationError if
+    the runs are too short.
 
     Parameters
     ----------
@@ -177,11 +175,6 @@ def contact_levels(
     cutoff : float
         f, of each low-pass [Hz].
     alarms_per_hour : float
-
-    Raises
-    ------
-    IdentificationError
-        If the runs are too short.
 
     References
     ----------

@@ -218,7 +218,8 @@ def identify_payload(
 
     The friction of each joint may have changed with it. What the arm's own parameters are not known by is part of the
     deviations, as if they were independent, which is on the safe side; wrong torque constants are not, they scale mass
-    and inertia (:func:`drive_gains`).
+    and inertia (:func:`drive_gains`). Raises an IdentificationError if there is no data, no joint moves, or the result
+    belongs to another arm.
 
     Parameters
     ----------
@@ -227,11 +228,6 @@ def identify_payload(
     model : RobotModel
     arm : IdentificationResult
         From runs without it; frozen.
-
-    Raises
-    ------
-    IdentificationError
-        If there is no data, no joint moves, or the result belongs to another arm.
     """
     model = replace(model, drives=np.eye(model.n))  # a payload acts on the joints
     predictor = TorquePredictor(model, arm)
@@ -395,7 +391,8 @@ def drive_gains(
         k_j (tau_measured - tau_arm)_j = (Y_link pi_payload)_j + friction,
 
     with tau_arm the model identified from the same measured torques without the payload. Of coupled motors' efforts,
-    both sides and the speeds of friction are those of the motors.
+    both sides and the speeds of friction are those of the motors. Raises an IdentificationError if the arm's model does
+    not explain its own runs.
 
     Parameters
     ----------
@@ -411,11 +408,6 @@ def drive_gains(
     -------
     gains, std : ndarray, shape (n,)
         Infinite deviation for a joint that the payload does not load.
-
-    Raises
-    ------
-    IdentificationError
-        If the arm's model does not explain its own runs.
     """
     model = replace(model, drives=np.eye(model.n))
     predictor = TorquePredictor(model, arm)

@@ -61,6 +61,7 @@ def read_wrench(
     """Return joint motion and the wrench of a sensor, the latter as torques of the channels :data:`AXES`.
 
     They are efforts of joints that never move, so that they go through the screening and the filter of joint torques.
+    Raises a DataError if it cannot be read, or an axis or a joint is not in it.
 
     Parameters
     ----------
@@ -73,11 +74,6 @@ def read_wrench(
         Of the wrench, where the bag has several.
     cutoff : float, optional
         Of the low-pass [Hz]; by default chosen from the data.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read, or an axis or a joint is not in it.
     """
     bag, path, names = opened(path), Path(path), (*joints, *AXES)
     provenance: Mapping[str, Any]
@@ -168,10 +164,7 @@ class WrenchResult:
     def from_dict(cls, content: Any) -> 'WrenchResult':
         """Return what :meth:`to_dict` gave.
 
-        Raises
-        ------
-        IdentificationError
-            If something is missing or has another form.
+        Raises an IdentificationError if something is missing or has another form.
         """
         try:
             bias, parameters = content['bias'], content['parameters']
@@ -251,17 +244,15 @@ def _turned(rotation: Array, rows: Array) -> Array:
 def identify_wrench(datasets: Dataset | Sequence[Dataset], model: RobotModel) -> WrenchResult:
     """Return what the sensor at the tip of an arm carries, its bias and how it is turned.
 
+    Raises an IdentificationError if an axis of the sensor is dead, the flange was turned too little, or there is no
+    weight.
+
     Parameters
     ----------
     datasets : Dataset or sequence of Dataset
         As :func:`read_wrench` returns them.
     model : RobotModel
         Its tip is the flange, at the origin that the sensor's torques are about.
-
-    Raises
-    ------
-    IdentificationError
-        If an axis of the sensor is dead, the flange was turned too little, or there is no weight.
     """
     listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
     samples = evenly_weighted(listed, model, None)

@@ -64,6 +64,8 @@ _ROUNDED = 1e-3
 class RobotConfig(Settings):
     """Joints of an arm, the meaning of its signals, its limits and the names of its topics.
 
+    Raises a ModelError if a value cannot be used, or a joint is not among ``joints``.
+
     Attributes
     ----------
     limits : mapping of str to mapping of str to float
@@ -74,11 +76,6 @@ class RobotConfig(Settings):
         ``{joint_6: {joint_5: 1.0}}`` where the last motor is mounted before joint 5.
     design : mapping of str to object
         Settings of an excitation design, of the names in ``DESIGN_KEYS``, that hold for this arm.
-
-    Raises
-    ------
-    ModelError
-        If a value cannot be used, or a joint is not among ``joints``.
     """
 
     error = ModelError
@@ -143,10 +140,7 @@ class RobotConfig(Settings):
     def from_yaml(cls, path: str | Path) -> 'RobotConfig':
         """Read a robot configuration file.
 
-        Raises
-        ------
-        ModelError
-            If the file is absent, is not YAML, or holds an unknown key, joint, unit or word.
+        Raises a ModelError if the file is absent, is not YAML, or holds an unknown key, joint, unit or word.
         """
         content = read_yaml(path, 'robot configuration', ModelError)
         for wrapper in ('/**', 'ros__parameters'):
@@ -223,10 +217,7 @@ class RobotConfig(Settings):
     def meaning(self, joints: Sequence[str]) -> tuple[EffortMeaning, ...]:
         """Return what the effort of each joint holds.
 
-        Raises
-        ------
-        ModelError
-            If a joint's is not stated: units are never guessed.
+        Raises a ModelError if a joint's is not stated: units are never guessed.
         """
         for joint in joints:
             if joint not in self.effort:
@@ -249,10 +240,8 @@ class RobotConfig(Settings):
     def stated_torque_per_effort(self, joints: Sequence[str]) -> Array:
         """Return :meth:`torque_per_effort`, all of it stated.
 
-        Raises
-        ------
-        ModelError
-            If the meaning of a joint's effort, or the torque constant of one that is a current, is not given.
+        Raises a ModelError if the meaning of a joint's effort, or the torque constant of one that is a current, is not
+        given.
         """
         self.meaning(joints)
         factors = self.torque_per_effort(joints)

@@ -74,6 +74,8 @@ def fit_fourier(
 ) -> FourierFit:
     """Fit a Fourier series with its offset to samples at any times, by weighted least squares.
 
+    Raises a DataError if there are too few samples, or they do not tell the harmonics apart.
+
     Parameters
     ----------
     time : array_like, shape (N,)
@@ -85,11 +87,6 @@ def fit_fourier(
         L; the 2 L + 1 coefficients must be fewer than the samples.
     weights : array_like, shape (N,), optional
         Of the squared residuals, e.g. how many samples were averaged; 0 leaves a sample out.
-
-    Raises
-    ------
-    DataError
-        If there are too few samples, or they do not tell the harmonics apart.
 
     References
     ----------

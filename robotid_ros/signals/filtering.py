@@ -37,6 +37,8 @@ def guarded_smoothing(
     Each pass replaces a sample by the least-squares cubic through it and its two neighbours on each side,
     ``y_i = (-3 x_{i-2} + 12 x_{i-1} + 17 x_i + 12 x_{i+1} - 3 x_{i+2}) / 35``; near an end, through the last five.
 
+    Raises a DataError if ``passes`` is negative or there are fewer than five samples.
+
     Parameters
     ----------
     values : ndarray, shape (N,) or (N, n)
@@ -54,11 +56,6 @@ def guarded_smoothing(
     smoothed : ndarray, shape of ``values``
     applied : ndarray of int, shape (n,)
         Passes applied to each column.
-
-    Raises
-    ------
-    DataError
-        If ``passes`` is negative or there are fewer than five samples.
     """
     if passes < 0:
         raise DataError(f'smoothing: expected 0 passes or more, got {passes}')
@@ -133,6 +130,8 @@ def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = 
     Two passes of order ``m`` have the gain ``1 / (1 + (sqrt(2) - 1) (w / w_c)^(2 m))``, with ``w = tan(pi f / rate)``
     as by the bilinear transform. Both are done at once, in the frequency domain.
 
+    Raises a DataError if the cutoff is not between 0 and half the rate.
+
     Parameters
     ----------
     values : ndarray, shape (N, ...)
@@ -150,11 +149,6 @@ def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = 
     -------
     ndarray, shape of ``values``
         Not delayed. :func:`settling_samples` at each end are affected by the end.
-
-    Raises
-    ------
-    DataError
-        If the cutoff is not between 0 and half the rate.
     """
     if not 0.0 < cutoff < 0.5 * rate:
         raise DataError(f'filter: expected a cutoff between 0 and half the rate, {0.5 * rate:g} Hz; got {cutoff:g} Hz')
@@ -236,7 +230,7 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0) -> Bandwidt
     the median of the joints that move: products of speeds and angles, and the harmonics of friction at reversals,
     lie above the motion itself. It is lowered, down to twice the bandwidth, as far as needed to let through no more
     acceleration noise, ``s (2 pi)^2 sqrt(2 f^5 / (5 rate))``, than 1 % of a moving joint's root-mean-square
-    acceleration.
+    acceleration. Raises a DataError if there are fewer than :data:`FEWEST` samples.
 
     Parameters
     ----------
@@ -251,11 +245,6 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0) -> Bandwidt
     -------
     Bandwidth
         With a tenth of the rate as its cutoff where no joint moves.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than :data:`FEWEST` samples.
     """
     q = np.asarray(position, dtype=np.float64)
     if len(q) < FEWEST:
