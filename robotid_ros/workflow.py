@@ -74,11 +74,7 @@ def load_datasets(
     held out. ``topic`` is that of bags. Raises a DataError if a file cannot be used, or cannot be cut: an average over
     periods, or a dataset.
 
-    Returns
-    -------
-    training, held_out : list of Dataset
-        The second is empty without ``train_fraction``.
-    summaries : list of str
+    Returns ``training``, ``held_out``: the second is empty without ``train_fraction``.
     """
     if train_fraction is not None and not 0.0 < train_fraction < 1.0:
         raise DataError(f'train_fraction: expected a number between 0 and 1, got {train_fraction:g}')
@@ -207,20 +203,10 @@ def identify_files(
 ) -> Identification:
     """Identify an arm from files.
 
-    Raises a RobotIdError as reading, processing and identifying do.
-
-    Parameters
-    ----------
-    files : Files
-    model : RobotModel
-    config : IdentificationConfig
-    selection : SelectionConfig, optional
-        Whether the recordings are dealt out to training, validation and test, and friction models compete:
-        see :func:`robotid_ros.identification.selection.select`.
-    context : mapping, optional
-        The arm as it was used, kept with the datasets in place of what their recordings say; see
-        :meth:`robotid_ros.data.context.Context.to_dict`.
-    progress : callable, optional
+    ``selection``: whether the recordings are dealt out to training, validation and test, and friction models compete:
+    see :func:`robotid_ros.identification.selection.select`. ``context``: the arm as it was used, kept with the datasets
+    in place of what their recordings say; see :meth:`robotid_ros.data.context.Context.to_dict`. Raises a RobotIdError
+    as reading, processing and identifying do.
     """
     training, held_out, strokes, summaries = files.read(model)
     selection = selection or SelectionConfig()

@@ -129,16 +129,9 @@ def read_strokes(
 ) -> FrictionStrokes:
     """Read the recording of a friction sweep and cut out its steady strokes.
 
-    Raises a DataError or MissingDependencyError as :func:`read_recording`, and if there is no steady stroke in it.
-
-    Parameters
-    ----------
-    path : str or Path
-        Anything :func:`read_recording` reads.
-    settings : ProcessingSettings, optional
-        Its joints and their motor side are used.
-    topic : str, optional
-        Of a bag.
+    ``path``: anything :func:`read_recording` reads. ``settings``: its joints and their motor side are used. ``topic``:
+    of a bag. Raises a DataError or MissingDependencyError as :func:`read_recording`, and if there is no steady stroke
+    in it.
     """
     settings = settings or ProcessingSettings()
     recording = read_recording(path, topic, settings.joints or None)
@@ -271,25 +264,11 @@ def process_file(
 ) -> tuple[Dataset, str]:
     """Read and process a recording; return the dataset and a summary.
 
-    Raises a DataError or MissingDependencyError as :func:`read_recording` and :func:`process_recording`.
-
-    Parameters
-    ----------
-    path : str or Path
-        Anything :func:`read_recording` reads. A bag with the reference of an excitation is averaged
-        over its periods, a piece at a time, if it follows it; otherwise it is treated by what it is, see
-        :func:`process_recording`.
-    settings : ProcessingSettings, optional
-    topic : str, optional
-        Of a bag.
-    progress : callable, optional
-        Called with the share that was read, of a bag with a reference.
-
-    Returns
-    -------
-    dataset : Dataset
-    summary : str
-        Some lines to print.
+    ``path``: anything :func:`read_recording` reads. A bag with the reference of an excitation is averaged over its
+    periods, a piece at a time, if it follows it; otherwise it is treated by what it is, see :func:`process_recording`.
+    ``topic``: of a bag. ``progress``: called with the share that was read, of a bag with a reference. Returns
+    ``summary``: some lines to print. Raises a DataError or MissingDependencyError as :func:`read_recording` and
+    :func:`process_recording`.
     """
     settings = settings or ProcessingSettings()
     why_not = ''

@@ -63,12 +63,7 @@ class TorqueMonitor:
     def update(self, time: float, position: Array, velocity: Array, torque: Array) -> TorqueResidual | None:
         """Return the torques after one more joint state, or None until the filters have settled.
 
-        Parameters
-        ----------
-        time : float
-            Stamp [s].
-        position, velocity, torque : ndarray, shape (n,)
-            [rad, rad/s, N m]
+        ``time``: stamp [s]. ``position``, ``velocity``, ``torque``, shape (n,) [rad, rad/s, N m].
         """
         row = self.predictor.setup.state(position, velocity, torque)
         step = 0.0 if self._time is None else time - self._time
@@ -167,18 +162,10 @@ def contact_levels(
     others, and a joint's level is raised by the largest ratio by which one passes it. Raises an IdentificationError if
     the runs are too short.
 
-    Parameters
-    ----------
-    runs : sequence of (float, ndarray)
-        Of each recording the rate [Hz] and the external torque, shape (N, n) [N m], as :func:`monitored` returns it.
-    joint_names : tuple of str
-    cutoff : float
-        f, of each low-pass [Hz].
-    alarms_per_hour : float
+    ``runs``: of each recording the rate [Hz] and the external torque, shape (N, n) [N m], as :func:`monitored` returns
+    it. ``cutoff``: f, of each low-pass [Hz].
 
-    References
-    ----------
-    S. Coles, An Introduction to Statistical Modeling of Extreme Values, Springer 2001, chapter 4.
+    Source: S. Coles, An Introduction to Statistical Modeling of Extreme Values, Springer 2001, chapter 4.
     """
     seconds = sum(len(external) / rate for rate, external in runs)
     if seconds < _LEAST:

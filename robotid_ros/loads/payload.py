@@ -221,13 +221,8 @@ def identify_payload(
     and inertia (:func:`drive_gains`). Raises an IdentificationError if there is no data, no joint moves, or the result
     belongs to another arm.
 
-    Parameters
-    ----------
-    loaded : Dataset or sequence of Dataset
-        Runs with the payload, of any motion. Joints slower than 0.02 rad/s tell nothing.
-    model : RobotModel
-    arm : IdentificationResult
-        From runs without it; frozen.
+    ``loaded``: runs with the payload, of any motion. Joints slower than 0.02 rad/s tell nothing. ``arm``: from runs
+    without it; frozen.
     """
     model = replace(model, drives=np.eye(model.n))  # a payload acts on the joints
     predictor = TorquePredictor(model, arm)
@@ -394,20 +389,10 @@ def drive_gains(
     both sides and the speeds of friction are those of the motors. Raises an IdentificationError if the arm's model does
     not explain its own runs.
 
-    Parameters
-    ----------
-    without, loaded : Dataset or sequence of Dataset
-        Runs without and with the payload; the former only serves to check the arm's model.
-    model : RobotModel
-    payload : ndarray, shape (10,)
-        Known parameters in the last link's frame.
-    arm : IdentificationResult
-        From runs without the payload, with the torques as measured.
-
-    Returns
-    -------
-    gains, std : ndarray, shape (n,)
-        Infinite deviation for a joint that the payload does not load.
+    ``without``, ``loaded``: runs without and with the payload; the former only serves to check the arm's model.
+    ``payload``, shape (10,): known parameters in the last link's frame. ``arm``: from runs without the payload, with
+    the torques as measured. Returns ``gains``, ``std``, shape (n,): infinite deviation for a joint that the payload
+    does not load.
     """
     model = replace(model, drives=np.eye(model.n))
     predictor = TorquePredictor(model, arm)

@@ -63,17 +63,10 @@ def read_wrench(
     They are efforts of joints that never move, so that they go through the screening and the filter of joint torques.
     Raises a DataError if it cannot be read, or an axis or a joint is not in it.
 
-    Parameters
-    ----------
-    path : str or Path
-        A bag with ``sensor_msgs/JointState`` and ``geometry_msgs/WrenchStamped``, or a CSV file with the columns
-        ``time,position/<joint>,...,force/x,...,torque/z`` [s, rad, N, N m].
-    joints : sequence of str
-        Of the arm, in its order.
-    topic : str, optional
-        Of the wrench, where the bag has several.
-    cutoff : float, optional
-        Of the low-pass [Hz]; by default chosen from the data.
+    ``path``: a bag with ``sensor_msgs/JointState`` and ``geometry_msgs/WrenchStamped``, or a CSV file with the columns
+    ``time,position/<joint>,...,force/x,...,torque/z`` [s, rad, N, N m]. ``joints``: of the arm, in its order.
+    ``topic``: of the wrench, where the bag has several. ``cutoff``: of the low-pass [Hz]; by default chosen from the
+    data.
     """
     bag, path, names = opened(path), Path(path), (*joints, *AXES)
     provenance: Mapping[str, Any]
@@ -189,16 +182,8 @@ class WrenchResult:
 def flange_motion(model: RobotModel, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Array]:
     """Return how the tip moves, in its own axes: a - g at its origin, angular velocity and acceleration.
 
-    Parameters
-    ----------
-    model : RobotModel
-    q, dq, ddq : ndarray, shape (N, n)
-        [rad, rad/s, rad/s^2; or m]
-
-    Returns
-    -------
-    u, omega, alpha : ndarray, shape (N, 3)
-        [m/s^2, rad/s, rad/s^2]
+    ``q``, ``dq``, ``ddq``, shape (N, n) [rad, rad/s, rad/s^2; or m]. Returns ``u``, ``omega``, ``alpha``, shape (N, 3)
+    [m/s^2, rad/s, rad/s^2].
     """
     q, dq, ddq = (each @ model.coupling.T for each in (q, dq, ddq))
     local = step_transforms(model, q)
@@ -244,15 +229,9 @@ def _turned(rotation: Array, rows: Array) -> Array:
 def identify_wrench(datasets: Dataset | Sequence[Dataset], model: RobotModel) -> WrenchResult:
     """Return what the sensor at the tip of an arm carries, its bias and how it is turned.
 
-    Raises an IdentificationError if an axis of the sensor is dead, the flange was turned too little, or there is no
-    weight.
-
-    Parameters
-    ----------
-    datasets : Dataset or sequence of Dataset
-        As :func:`read_wrench` returns them.
-    model : RobotModel
-        Its tip is the flange, at the origin that the sensor's torques are about.
+    ``datasets``: as :func:`read_wrench` returns them. ``model``: its tip is the flange, at the origin that the sensor's
+    torques are about. Raises an IdentificationError if an axis of the sensor is dead, the flange was turned too little,
+    or there is no weight.
     """
     listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
     samples = evenly_weighted(listed, model, None)

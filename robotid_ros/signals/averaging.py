@@ -140,12 +140,8 @@ class PeriodAverage:
     def add(self, elapsed: Array, values: Array) -> None:
         """Add samples in the order of their stamps.
 
-        Parameters
-        ----------
-        elapsed : ndarray, shape (M,)
-            Stamps, from the start of period 0 [s]; negative ones are ignored.
-        values : ndarray, shape (M, C)
-            Finite.
+        ``elapsed``, shape (M,): stamps, from the start of period 0 [s]; negative ones are ignored. ``values``, shape
+        (M, C): finite.
         """
         place = elapsed * (self.bins / self.period) + 0.5
         index = np.floor(place).astype(np.int64)

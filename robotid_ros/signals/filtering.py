@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.errors import DataError
+from robotid_ros.signals.differentiation import NOISE_SHARE
 
 ORDER = 4
 FEWEST = 32  # samples that a spectrum is taken of
 _TOGETHER = 1 << 17  # samples that go through a filter together, and stay in the processor's cache
-NOISE_SHARE = 0.01  # as in robotid_ros.signals.differentiation
 
 
 def guarded_smoothing(
@@ -37,25 +37,11 @@ def guarded_smoothing(
     Each pass replaces a sample by the least-squares cubic through it and its two neighbours on each side,
     ``y_i = (-3 x_{i-2} + 12 x_{i-1} + 17 x_i + 12 x_{i+1} - 3 x_{i+2}) / 35``; near an end, through the last five.
 
-    Raises a DataError if ``passes`` is negative or there are fewer than five samples.
-
-    Parameters
-    ----------
-    values : ndarray, shape (N,) or (N, n)
-        Evenly sampled; N at least 5.
-    passes : int
-        How often it is applied at most.
-    guard : float
-        Largest change of any sample from its measured value, as a fraction of its column's range;
-        the pass that would exceed it is not applied.
-    periodic : bool
-        The signal repeats after N samples.
-
-    Returns
-    -------
-    smoothed : ndarray, shape of ``values``
-    applied : ndarray of int, shape (n,)
-        Passes applied to each column.
+    ``values``, shape (N,) or (N, n): evenly sampled; N at least 5. ``passes``: how often it is applied at most.
+    ``guard``: largest change of any sample from its measured value, as a fraction of its column's range; the pass that
+    would exceed it is not applied. ``periodic``: the signal repeats after N samples. Returns ``smoothed``, shape of
+    ``values``; ``applied``, shape (n,): passes applied to each column. Raises a DataError if ``passes`` is negative or
+    there are fewer than five samples.
     """
     if passes < 0:
         raise DataError(f'smoothing: expected 0 passes or more, got {passes}')
@@ -84,28 +70,12 @@ def polynomial_filter(
 
     ``x(t + h / rate) = sum_k c_k h^k`` is fitted to ``|h| <= (window - 1) / 2``; near an end, to the last ``window``.
 
-    Parameters
-    ----------
-    values : ndarray, shape (N, n)
-        Evenly sampled; N at least ``window``.
-    window : int
-        Samples of a polynomial, an odd number.
-    degree : int
-    derivative : int
-        0 smooths.
-    rate : float
-        [Hz]
-    periodic : bool
-        The signal repeats after N samples.
+    ``values``, shape (N, n): evenly sampled; N at least ``window``. ``window``: samples of a polynomial, an odd number.
+    ``derivative``: 0 smooths. ``rate`` [Hz]. ``periodic``: the signal repeats after N samples. The result has the shape
+    (N, n).
 
-    Returns
-    -------
-    ndarray, shape (N, n)
-
-    References
-    ----------
-    A. Savitzky, M. Golay, "Smoothing and differentiation of data by simplified least squares procedures", Analytical
-    Chemistry 36 (1964), 1627-1639.
+    Source: A. Savitzky, M. Golay, "Smoothing and differentiation of data by simplified least squares procedures",
+    Analytical Chemistry 36 (1964), 1627-1639.
     """
     from scipy import ndimage
 
@@ -130,25 +100,10 @@ def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = 
     Two passes of order ``m`` have the gain ``1 / (1 + (sqrt(2) - 1) (w / w_c)^(2 m))``, with ``w = tan(pi f / rate)``
     as by the bilinear transform. Both are done at once, in the frequency domain.
 
-    Raises a DataError if the cutoff is not between 0 and half the rate.
-
-    Parameters
-    ----------
-    values : ndarray, shape (N, ...)
-        Evenly sampled along one axis; single precision stays single.
-    rate : float
-        [Hz]
-    cutoff : float
-        Where the result's amplitude is down by a factor sqrt(2) [Hz]; below half the rate.
-    order : int
-        Order of each pass.
-    axis : int
-        Of time.
-
-    Returns
-    -------
-    ndarray, shape of ``values``
-        Not delayed. :func:`settling_samples` at each end are affected by the end.
+    ``values``, shape (N, ...): evenly sampled along one axis; single precision stays single. ``rate`` [Hz]. ``cutoff``:
+    where the result's amplitude is down by a factor sqrt(2) [Hz]; below half the rate. ``order``: order of each pass.
+    ``axis``: of time. The result, of the shape of ``values``, is not delayed; :func:`settling_samples` at each end are
+    affected by the end. Raises a DataError if the cutoff is not between 0 and half the rate.
     """
     if not 0.0 < cutoff < 0.5 * rate:
         raise DataError(f'filter: expected a cutoff between 0 and half the rate, {0.5 * rate:g} Hz; got {cutoff:g} Hz')
@@ -232,19 +187,8 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0) -> Bandwidt
     acceleration noise, ``s (2 pi)^2 sqrt(2 f^5 / (5 rate))``, than 1 % of a moving joint's root-mean-square
     acceleration. Raises a DataError if there are fewer than :data:`FEWEST` samples.
 
-    Parameters
-    ----------
-    position : ndarray, shape (N, n)
-        Evenly sampled [rad].
-    rate : float
-        [Hz]
-    margin : float
-        Cutoff per bandwidth of the motion.
-
-    Returns
-    -------
-    Bandwidth
-        With a tenth of the rate as its cutoff where no joint moves.
+    ``position``, shape (N, n): evenly sampled [rad]. ``rate`` [Hz]. ``margin``: cutoff per bandwidth of the motion.
+    The cutoff is a tenth of the rate where no joint moves.
     """
     q = np.asarray(position, dtype=np.float64)
     if len(q) < FEWEST:
@@ -298,28 +242,12 @@ def power_spectrum(values: Array, rate: float, window: Array, *, centred: bool =
 
     The mean over half overlapping parts of ``2 |sum_k w_k x_k exp(-2 pi i f k / rate)|^2 / (rate sum_k w_k^2)``.
 
-    Parameters
-    ----------
-    values : ndarray, shape (N,)
-        Evenly sampled.
-    rate : float
-        [Hz]
-    window : ndarray, shape (S,)
-        w; S at most N.
-    centred : bool
-        Take the mean from each part.
+    ``values``, shape (N,): evenly sampled. ``rate`` [Hz]. ``window``, shape (S,): w; S at most N. ``centred``: take the
+    mean from each part. Returns ``frequency``, shape (S // 2 + 1,) [Hz]; ``power``, shape (S // 2 + 1,): in the squared
+    unit of the values per Hz.
 
-    Returns
-    -------
-    frequency : ndarray, shape (S // 2 + 1,)
-        [Hz]
-    power : ndarray, shape (S // 2 + 1,)
-        In the squared unit of the values per Hz.
-
-    References
-    ----------
-    P. Welch, "The use of fast Fourier transform for the estimation of power spectra", IEEE Transactions on Audio and
-    Electroacoustics 15 (1967), 70-73.
+    Source: P. Welch, "The use of fast Fourier transform for the estimation of power spectra", IEEE Transactions on
+    Audio and Electroacoustics 15 (1967), 70-73.
     """
     from scipy import fft
 
@@ -342,12 +270,7 @@ def _smoothed(values: Array, half_width: int) -> Array:
 def motion_band(velocity: Array, rate: float) -> float:
     """Return the frequency below which 95 % of a motion's velocity power lie, the median over the moving joints [Hz].
 
-    Parameters
-    ----------
-    velocity : ndarray, shape (N, n)
-        Evenly sampled [rad/s].
-    rate : float
-        [Hz]
+    ``velocity``, shape (N, n): evenly sampled [rad/s]. ``rate`` [Hz].
     """
     window = hann(min(len(velocity), max(256, len(velocity) // 2)))
     columns = [power_spectrum(column, rate, window, centred=False) for column in velocity.T]  # an hour is large

@@ -88,17 +88,9 @@ class LateStamps:
     def correct(self, stamp: IntArray, position: Array, velocity: Array) -> IntArray:
         """Return the times of the next messages.
 
-        Parameters
-        ----------
-        stamp : ndarray of int64, shape (M,)
-            As they came [ns]; 0 where there is none.
-        position, velocity : ndarray, shape (M, n)
-            [rad or m], [rad/s or m/s]; a message without velocities has NaN, and counts as one step.
-
-        Returns
-        -------
-        ndarray of int64, shape (M,)
-            [ns]; the same array where nothing is to be changed.
+        ``stamp``, shape (M,): as they came [ns]; 0 where there is none. ``position``, ``velocity``, shape (M, n) [rad
+        or m], [rad/s or m/s]; a message without velocities has NaN, and counts as one step. The result has the shape
+        (M,) [ns]; the same array where nothing is to be changed.
         """
         if not len(stamp):
             return stamp

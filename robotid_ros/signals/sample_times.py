@@ -47,22 +47,10 @@ def is_even(time: Array) -> bool:
 def sample_times(stamp: Array, position: Array) -> tuple[Array, float, float]:
     """Return the times at which samples were taken, their step, and how much smoother an even clock makes the motion.
 
-    Parameters
-    ----------
-    stamp : ndarray, shape (N,)
-        Increasing [s].
-    position : ndarray, shape (N, n)
-        [rad or m]
-
-    Returns
-    -------
-    time : ndarray, shape (N,)
-        Increasing [s]; the stamps themselves where an even clock does not make the positions smoother.
-    step : float
-        [s]
-    left : float
-        Roughness of the positions at the times of the smoothest even clock, over that at the stamps: below 0.9 that
-        clock is taken. NaN where the stamps are even.
+    ``stamp``, shape (N,): increasing [s]. ``position``, shape (N, n) [rad or m]. Returns ``time``, shape (N,):
+    increasing [s]; the stamps themselves where an even clock does not make the positions smoother; ``step`` [s];
+    ``left``: roughness of the positions at the times of the smoothest even clock, over that at the stamps: below 0.9
+    that clock is taken. NaN where the stamps are even.
     """
     steps = np.diff(stamp)
     usual = float(np.median(steps)) if len(steps) else 0.0

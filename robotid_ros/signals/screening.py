@@ -61,15 +61,8 @@ class TurnUnwrapper:
     def unwrap(self, position: Array) -> Array:
         """Return the next positions without jumps.
 
-        Parameters
-        ----------
-        position : ndarray, shape (M, n)
-            Finite, in the order of time [rad].
-
-        Returns
-        -------
-        ndarray, shape (M, n)
-            Positions as reported up to the first jump.
+        ``position``, shape (M, n): finite, in the order of time [rad]. The result has the shape (M, n): positions as
+        reported up to the first jump.
         """
         if not len(position):
             return position
@@ -129,22 +122,10 @@ class SampleScreen:
     ) -> tuple[BoolArray, BoolArray, IntArray]:
         """Look at the next samples.
 
-        Parameters
-        ----------
-        stamp : ndarray of int64, shape (M,)
-            [ns]
-        values : ndarray, shape (M, C)
-        arrival : ndarray of int64, shape (M,), optional
-            Times of sending or arrival by a clock that does not jump [ns]; they may be late.
-
-        Returns
-        -------
-        usable : ndarray of bool, shape (M,)
-            Which samples are stamped, in order and finite.
-        displaced : ndarray of bool, shape (M,)
-            Which stamps are off by the jumps so far.
-        jumps : ndarray of int
-            Samples at which the clock jumped.
+        ``stamp``, shape (M,) [ns]. ``values``, shape (M, C). ``arrival``, shape (M,): times of sending or arrival by a
+        clock that does not jump [ns]; they may be late. Returns ``usable``, shape (M,): which samples are stamped, in
+        order and finite; ``displaced``, shape (M,): which stamps are off by the jumps so far; ``jumps``: samples at
+        which the clock jumped.
         """
         self.counts['samples'] += len(stamp)
         stamped = stamp != 0
@@ -316,12 +297,7 @@ def find_steps(time: Array, position: Array) -> BoolArray:
     and as within five samples before and after, and it does not come back: samples are missing there that the times do
     not tell, recordings were joined, or the encoder slipped.
 
-    Parameters
-    ----------
-    time : ndarray, shape (N,)
-        In order [s].
-    position : ndarray, shape (N, n)
-        Without spikes [rad or m].
+    ``time``, shape (N,): in order [s]. ``position``, shape (N, n): without spikes [rad or m].
     """
     apart = np.diff(time)
     speed = np.abs(np.diff(position, axis=0)) / np.maximum(apart, np.median(apart) if len(apart) else 0.0)[:, None]
