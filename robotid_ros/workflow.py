@@ -128,26 +128,15 @@ class Files:
     """Recordings or datasets to identify an arm from, and how they are read.
 
     Raises a DataError if a fraction is given beside recordings to judge by, or one file for both purposes.
-
-    Parameters
-    ----------
-    training : sequence of str or Path
-    friction : sequence of str or Path
-        Recordings of friction sweeps.
-    validation : sequence of str or Path
-        Recordings or datasets that only the metrics see.
-    settings : ProcessingSettings
-    validation_settings : ProcessingSettings, optional
-        How those for validation are processed where they were made with another excitation; by default as the others.
-    train_fraction, topic
-        See :func:`load_datasets`; a fraction takes the place of ``validation``.
     """
 
     training: Sequence[str | Path]
-    friction: Sequence[str | Path] = ()
-    validation: Sequence[str | Path] = ()
+    friction: Sequence[str | Path] = ()  # recordings of friction sweeps
+    validation: Sequence[str | Path] = ()  # recordings or datasets that only the metrics see
     settings: ProcessingSettings
+    # how those for validation are processed where they were made with another excitation; by default as the others
     validation_settings: ProcessingSettings | None = None
+    # as the next: see :func:`load_datasets`; a fraction takes the place of ``validation``
     train_fraction: float | None = None
     topic: str | None = None
 

@@ -57,33 +57,17 @@ class ParameterEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationResult:
-    """A calibrated arm.
+    """A calibrated arm."""
 
-    Attributes
-    ----------
-    robot : RobotModel or DHTable
-        The nominal arm, as given.
-    points : MeasuredPoints
-    problem : Problem
-    fit, nominal : Fit
-        Calibrated; and the nominal geometry with best-fit frames and targets.
-    can : Identifiable
-        Which parameters the measurements determine.
-    cross_validation : CrossValidation or None
-    held_out : Unseen or None
-    averaged : mapping of str to Accuracy
-        Of a least-norm answer: the accuracies, by name, of the average of the answers to single measurements instead.
-    warnings : tuple of str
-    """
-
-    robot: RobotModel | DHTable
+    robot: RobotModel | DHTable  # the nominal arm, as given
     points: MeasuredPoints = field(repr=False)
     problem: Problem = field(repr=False)
-    fit: Fit = field(repr=False)
-    nominal: Fit = field(repr=False)
-    can: Identifiable = field(repr=False)
+    fit: Fit = field(repr=False)  # calibrated
+    nominal: Fit = field(repr=False)  # the nominal geometry with best-fit frames and targets
+    can: Identifiable = field(repr=False)  # which parameters the measurements determine
     cross_validation: CrossValidation | None
     held_out: Unseen | None
+    # of a least-norm answer: the accuracies, by name, of the average of the answers to single measurements instead
     averaged: Mapping[str, Accuracy]
     warnings: tuple[str, ...]
 

@@ -34,39 +34,18 @@ _KEYS = ('joints', 'trajectory', 'limits', 'criteria', 'settings', 'base_paramet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcitationDesign:
-    """A trajectory that keeps its limits, and how well it excites the base parameters.
-
-    Attributes
-    ----------
-    trajectory : FourierTrajectory
-    joint_names : tuple of str
-    excitation : Excitation
-        All criteria.
-    config : ExcitationConfig
-    limits : JointLimits
-        Limits of the check, scaling included.
-    base_parameters : int
-        Number of base parameters, the columns of friction and offset among them.
-    friction_parameters : int
-        How many of them are friction and offset.
-    peaks : tuple of Peak
-        How close it comes to every bound.
-    interrupted : bool
-        The optimisation was stopped early; this is the best trajectory until then.
-    evaluations : int
-        Of the objective and its gradient, over all starts.
-    """
+    """A trajectory that keeps its limits, and how well it excites the base parameters."""
 
     trajectory: FourierTrajectory
     joint_names: tuple[str, ...]
-    excitation: Excitation
+    excitation: Excitation  # all criteria
     config: ExcitationConfig
-    limits: JointLimits
-    base_parameters: int
-    friction_parameters: int = 0
-    peaks: tuple[Peak, ...] = ()
-    interrupted: bool = False
-    evaluations: int = 0
+    limits: JointLimits  # limits of the check, scaling included
+    base_parameters: int  # number of base parameters, the columns of friction and offset among them
+    friction_parameters: int = 0  # how many of them are friction and offset
+    peaks: tuple[Peak, ...] = ()  # how close it comes to every bound
+    interrupted: bool = False  # the optimisation was stopped early; this is the best trajectory until then
+    evaluations: int = 0  # of the objective and its gradient, over all starts
 
     @property
     def active(self) -> tuple[Peak, ...]:

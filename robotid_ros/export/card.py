@@ -40,20 +40,11 @@ STATED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """An identified arm with its origin.
+    """An identified arm with its origin."""
 
-    Attributes
-    ----------
-    result : IdentificationResult
-        Without paths.
-    stated : mapping of str to str
-        What its owner says, see :data:`STATED`.
-    recordings : tuple of mapping
-        File name, SHA-256, seconds and use (training, validation, test) of each.
-    """
-
-    result: IdentificationResult
-    stated: Mapping[str, str]
+    result: IdentificationResult  # without paths
+    stated: Mapping[str, str]  # what its owner says, see :data:`STATED`
+    # file name, SHA-256, seconds and use (training, validation, test) of each
     recordings: tuple[Mapping[str, Any], ...]
 
     @classmethod

@@ -43,18 +43,11 @@ class TorqueMonitor:
 
     Position, velocity, acceleration (the slope of the filtered velocity) and torque pass the same
     two first-order low-passes, so that they are delayed alike.
-
-    Parameters
-    ----------
-    predictor : TorquePredictor
-    cutoff : float
-        Of each low-pass [Hz].
-    torque : callable, optional
-        The same torques in another way, from positions, velocities and accelerations of shape (1, n): generated code.
     """
 
     predictor: TorquePredictor
-    cutoff: float = 10.0
+    cutoff: float = 10.0  # of each low-pass [Hz]
+    # the same torques in another way, from positions, velocities and accelerations of shape (1, n): generated code
     torque: Callable[[Array, Array, Array], Array] | None = None
     _time: float | None = None
     _state: Array = field(default_factory=lambda: np.zeros(0))
@@ -260,25 +253,13 @@ class ContactDetector:
     crosses zero upwards f times a second here). s follows the residual outside of contacts. A joint
     slower than 0.05 rad/s may stick; its threshold is larger by the friction that it may then have, for
     1/f longer: so long the filters still mix both directions.
-
-    Parameters
-    ----------
-    spread : ndarray, shape (n,)
-        First standard deviation, for example the residual of the identification [N m].
-    bandwidth : float
-        f [Hz].
-    friction : ndarray, shape (n,)
-        See :func:`standstill_friction` [N m].
-    alarms_per_hour : float
-        a / T.
-    levels : ContactLevels, optional
-        Take the place of the threshold above, which real arms exceed more often than stated.
     """
 
-    spread: Array
-    bandwidth: float
-    friction: Array
-    alarms_per_hour: float = 1.0
+    spread: Array  # shape (n,): first standard deviation, for example the residual of the identification [N m]
+    bandwidth: float  # f [Hz]
+    friction: Array  # shape (n,): see :func:`standstill_friction` [N m]
+    alarms_per_hour: float = 1.0  # a / T
+    # take the place of the threshold above, which real arms exceed more often than stated
     levels: ContactLevels | None = None
     _variance: Array = field(init=False)
     _touched: BoolArray = field(init=False)

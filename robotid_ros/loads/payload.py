@@ -84,36 +84,22 @@ class PayloadMotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PayloadResult:
-    """An identified payload.
+    """An identified payload."""
 
-    Attributes
-    ----------
-    link : str
-        The link that carries it, in whose frame everything is expressed.
-    inertial : ndarray, shape (10,)
-        Physically consistent parameters.
-    free : ndarray, shape (10,)
-        The same without that constraint.
-    covariance : ndarray, shape (10, 10)
-        Of the unconstrained ones, with what the arm's own deviations add; meaningless where ``std`` is inf.
-    std : ndarray, shape (10,)
-        Standard deviations of the unconstrained ones; inf where the motion does not tell a parameter.
-    rmse_without, rmse_with : ndarray, shape (n,)
-        Torque error along the runs with the payload, of the arm without and with it [N m].
-    rmse_free : ndarray, shape (n,)
-        The same with the unconstrained parameters, whose mass is negative where something was taken off.
-    motion : PayloadMotion or None
-        A motion that would tell what this one leaves open; None where nothing is open, or none was found.
-    """
-
-    link: str
-    inertial: Array
-    free: Array
+    link: str  # the link that carries it, in whose frame everything is expressed
+    inertial: Array  # shape (10,): physically consistent parameters
+    free: Array  # shape (10,): the same without that constraint
+    # shape (10, 10): of the unconstrained ones, with what the arm's own deviations add; meaningless where ``std`` is
+    # inf
     covariance: Array
+    # shape (10,): standard deviations of the unconstrained ones; inf where the motion does not tell a parameter
     std: Array
+    # shape (n,), as the next: torque error along the runs with the payload, of the arm without and with it [N m]
     rmse_without: Array
     rmse_with: Array
+    # shape (n,): the same with the unconstrained parameters, whose mass is negative where something was taken off
     rmse_free: Array
+    # a motion that would tell what this one leaves open; None where nothing is open, or none was found
     motion: PayloadMotion | None = None
 
     @property

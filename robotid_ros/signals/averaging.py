@@ -24,33 +24,16 @@ _STANDS = 0.1  # of the reference's path: an arm that moves less stands; one tha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AveragedPeriod:
-    """The mean of many periods over M phase bins.
+    """The mean of many periods over M phase bins."""
 
-    Attributes
-    ----------
-    period : float
-        [s]
-    mean : ndarray, shape (M, C)
-        At phases ``m period / M``.
-    count : ndarray of int, shape (M,)
-        Samples in each bin; 0 where the mean is interpolated.
-    used : tuple of int
-        Numbers of the periods averaged, counted from the start of the first.
-    excluded : tuple of (int, str)
-        Numbers of the periods left out, and why.
-    noise_std : ndarray, shape (C,), or None
-        Standard deviation of a single sample over the periods; None with fewer than two.
-    drift : ndarray, shape (C,)
-        Root-mean-square change, over hundredths of the period, from the first periods averaged to the last.
-    channels : tuple of str
-    """
-
-    period: float
-    mean: Array
-    count: IntArray
-    used: tuple[int, ...]
-    excluded: tuple[tuple[int, str], ...]
+    period: float  # [s]
+    mean: Array  # shape (M, C): at phases ``m period / M``
+    count: IntArray  # shape (M,): samples in each bin; 0 where the mean is interpolated
+    used: tuple[int, ...]  # numbers of the periods averaged, counted from the start of the first
+    excluded: tuple[tuple[int, str], ...]  # numbers of the periods left out, and why
+    # shape (C,): standard deviation of a single sample over the periods; None with fewer than two
     noise_std: Array | None
+    # shape (C,): root-mean-square change, over hundredths of the period, from the first periods averaged to the last
     drift: Array
     channels: tuple[str, ...]
 
@@ -78,38 +61,19 @@ class PeriodAverage:
     A complete period is judged before it is added: neither its root-mean-square nor its largest deviation from the
     average may exceed ``outlier_factor`` times the usual one. The first ``initial`` periods are held back and judged
     against their median; later ones against a running average that follows slow drift.
-
-    Attributes
-    ----------
-    period : float
-        T [s]
-    bins : int
-        M
-    channels : tuple of str
-        Names of the C signals.
-    transient : int
-        Periods dropped at the start.
-    outlier_factor : float
-    initial : int
-        Periods held back.
-    coverage : float
-        Smallest share of its bins that a period must fill to count.
-    travel : ndarray, shape (S,), or None
-        Motion of the reference in each of S equal parts of the period, see :func:`travel`. A period in which the first
-        ``moving`` channels stand while the reference moves is left out, as when the arm has been stopped.
-    moving : int
-        Number of channels that are positions.
     """
 
-    period: float
-    bins: int
-    channels: tuple[str, ...]
-    transient: int = 1
+    period: float  # T [s]
+    bins: int  # M
+    channels: tuple[str, ...]  # names of the C signals
+    transient: int = 1  # periods dropped at the start
     outlier_factor: float = 3.0
-    initial: int = 5
-    coverage: float = 0.5
+    initial: int = 5  # periods held back
+    coverage: float = 0.5  # smallest share of its bins that a period must fill to count
+    # shape (S,): motion of the reference in each of S equal parts of the period, see :func:`travel`. A period in which
+    # the first ``moving`` channels stand while the reference moves is left out, as when the arm has been stopped
     travel: Array | None = None
-    moving: int = 0
+    moving: int = 0  # number of channels that are positions
     used: list[int] = field(default_factory=list)
     excluded: list[tuple[int, str]] = field(default_factory=list)
     _number: int | None = None  # of the period being collected

@@ -27,22 +27,13 @@ class FourierFit:
     """A finite Fourier series fitted to n signals.
 
     ``x(t) = c_0 + sum_k a_k cos(k w t) + b_k sin(k w t)``, ``w = 2 pi base_frequency``.
-
-    Attributes
-    ----------
-    base_frequency : float
-        [Hz]
-    offset : ndarray, shape (n,)
-    cosine, sine : ndarray, shape (L, n)
-    residual_std : ndarray, shape (n,)
-        Standard deviation of the residual, corrected for the 2 L + 1 coefficients.
     """
 
-    base_frequency: float
-    offset: Array
-    cosine: Array
+    base_frequency: float  # [Hz]
+    offset: Array  # shape (n,)
+    cosine: Array  # shape (L, n), as the next
     sine: Array
-    residual_std: Array
+    residual_std: Array  # shape (n,): standard deviation of the residual, corrected for the 2 L + 1 coefficients
 
     @property
     def harmonics(self) -> int:

@@ -155,21 +155,12 @@ def settling_samples(rate: float, cutoff: float) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bandwidth:
-    """Bandwidth and noise of a motion, from its spectrum.
+    """Bandwidth and noise of a motion, from its spectrum."""
 
-    Attributes
-    ----------
-    cutoff : float
-        Proposed for a zero-phase low-pass over all joints [Hz].
-    motion : ndarray, shape (n,)
-        Below this frequency lie 99.9 % of a joint's velocity power [Hz]; 0 where it stands still.
-    noise_std : ndarray, shape (n,)
-        Standard deviation of the position's white noise [rad].
-    """
-
-    cutoff: float
+    cutoff: float  # proposed for a zero-phase low-pass over all joints [Hz]
+    # shape (n,): below this frequency lie 99.9 % of a joint's velocity power [Hz]; 0 where it stands still
     motion: Array
-    noise_std: Array
+    noise_std: Array  # shape (n,): standard deviation of the position's white noise [rad]
 
     @property
     def moving(self) -> NDArray[np.bool_]:

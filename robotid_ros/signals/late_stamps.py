@@ -53,26 +53,14 @@ class LateStamps:
     often than those of others. The mean of the efforts that came is then not that of the mean motion: in Gazebo it
     lacked 2 % of the inertial torque. Where no message was lost between two, the acceleration of the later one's own
     step is known, ``a[k] = (v[k] - v[k-1]) / h``, and its effort belongs to the state in which that step began.
-
-    Attributes
-    ----------
-    acceleration : ndarray, shape (M, n), or None
-        Of the messages last corrected, each over its own step; NaN where that is not known. None before the step is
-        known [rad/s^2 or m/s^2].
-    messages : int
-        Messages so far.
-    repeated : int
-        Those that had the stamp of the message before, and another position.
-    moved : int
-        Those that were given another time.
-    latest : float
-        Largest change of a stamp [s].
     """
 
-    messages: int = 0
-    repeated: int = 0
-    moved: int = 0
-    latest: float = 0.0
+    messages: int = 0  # so far
+    repeated: int = 0  # those that had the stamp of the message before, and another position
+    moved: int = 0  # those that were given another time
+    latest: float = 0.0  # largest change of a stamp [s]
+    # shape (M, n): of the messages last corrected, each over its own step; NaN where that is not known. None before the
+    # step is known [rad/s^2 or m/s^2]
     acceleration: Array | None = None
     _step: int = 0  # ns; 0 until known, -1 for a clock without steps
     _moving: int = 0  # messages in motion
