@@ -43,8 +43,7 @@ from robotid_ros.identification.plausibility import held_joints, require_held
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.progress import Progress
 
-REPLAY = 'replay.yaml'
-"""Beside a result: the last replay of a recording."""
+REPLAY = 'replay.yaml'  # beside a result: the last replay of a recording
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

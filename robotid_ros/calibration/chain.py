@@ -41,8 +41,7 @@ from robotid_ros.model.transforms import cross_matrix, rotation_x, rotation_y, r
 PARALLEL = np.deg2rad(5.0)
 """Adjacent axes closer than this to parallel get Hayati's beta: their common normal is ill-defined."""
 
-MOTIONS = ('x', 'y', 'z', 'rx', 'ry', 'rz')
-"""Elementary motions of a frame: along its axes [m], then about them [rad]."""
+MOTIONS = ('x', 'y', 'z', 'rx', 'ry', 'rz')  # elementary motions of a frame: along its axes [m], then about them [rad]
 
 Step: TypeAlias = int | Array  # an elementary motion, whose size is the next parameter, or a constant (4, 4)
 

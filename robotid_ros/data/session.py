@@ -172,12 +172,14 @@ class RecordingSession:
     @property
     def whole_periods(self) -> int:
         """Number of whole periods that are in the average so far."""
-        return self._processor.whole_periods
+        average = self._processor.average
+        return 0 if average is None else average.whole
 
     def average_so_far(self) -> Dataset | None:
         """Return the average of the whole periods so far; None before the first."""
         with self._lock:
-            average, reference = self._processor.so_far(), self._processor.reference
+            running, reference = self._processor.average, self._processor.reference
+            average = None if running is None else running.so_far()
             provenance = {'recording': self._description, 'screening': self._processor.found()}
         if average is None or reference is None:
             return None

@@ -33,8 +33,7 @@ LONGEST_DELAY = 0.2
 
 A torque channel of 0.8 Hz has it; the slowest known, a UR10's, has 1.65 Hz.
 """
-BREAKAWAY_SPEED = 0.01
-"""Speed below which a joint sticks in the model ``static`` [rad/s or m/s]."""
+BREAKAWAY_SPEED = 0.01  # speed below which a joint sticks in the model ``static`` [rad/s or m/s]
 
 SPEEDS = (0.1, 1.4, 5.0, 16.0)
 """Speeds at which the levels of the model ``levels`` reach 76 %, as multiples of its velocity scale.

@@ -78,10 +78,8 @@ class TorqueMonitor:
         return TorqueResidual(predicted=predicted, measured=tau.copy(), external=tau - predicted, velocity=dq.copy())
 
 
-# The spread of the residual is that of about the last minute without contact [s].
-_MEMORY = 60.0
-# A contact ends below this part of the threshold, so that it does not flicker at it.
-_RELEASE = 0.5
+_MEMORY = 60.0  # the spread of the residual is that of about the last minute without contact [s]
+_RELEASE = 0.5  # a contact ends below this part of the threshold, so that it does not flicker at it
 # Below this speed [rad/s or m/s] a joint may stick; the smooth sign of identified models is 0.01 to 0.1 wide.
 _SLOW = 0.05
 _PIECE = 5.0  # periods of the cutoff in which one peak counts
@@ -261,14 +259,14 @@ class ContactDetector:
     alarms_per_hour: float = 1.0  # a / T
     # take the place of the threshold above, which real arms exceed more often than stated
     levels: ContactLevels | None = None
+    touched: BoolArray = field(init=False)  # shape (n,): which joints felt a contact at the last update
     _variance: Array = field(init=False)
-    _touched: BoolArray = field(init=False)
     _slow_until: Array = field(init=False)
     _time: float | None = None
 
     def __post_init__(self) -> None:
         self._variance = np.asarray(self.spread, dtype=float) ** 2
-        self._touched = np.zeros(len(self._variance), dtype=bool)
+        self.touched = np.zeros(len(self._variance), dtype=bool)
         self._slow_until = np.full(len(self._variance), -np.inf)
 
     @property
@@ -276,11 +274,6 @@ class ContactDetector:
         """Threshold of joints in motion, shape (n,) [N m]."""
         crossings = 2.0 * len(self._variance) * self.bandwidth * 3600.0
         return np.asarray(np.sqrt(2.0 * np.log(max(crossings / self.alarms_per_hour, np.e)) * self._variance))
-
-    @property
-    def touched(self) -> BoolArray:
-        """Which joints felt a contact at the last update."""
-        return self._touched
 
     def update(self, time: float, external: Array, velocity: Array) -> BoolArray:
         """Return which joints feel a contact at a stamp [s], shape (n,) of bool.
@@ -291,10 +284,10 @@ class ContactDetector:
         self._slow_until = np.where(np.abs(velocity) < _SLOW, time + 1.0 / self.bandwidth, self._slow_until)
         slow = time < self._slow_until
         limit = self.threshold + slow * self.friction if self.levels is None else self.levels.levels
-        self._touched = size > np.where(self._touched, _RELEASE, 1.0) * limit
+        self.touched = size > np.where(self.touched, _RELEASE, 1.0) * limit
         step = 0.0 if self._time is None else time - self._time
         self._time = time
-        if 0.0 < step < 1.0 and not self._touched.any():
+        if 0.0 < step < 1.0 and not self.touched.any():
             share = 1.0 - np.exp(-step / _MEMORY)
             self._variance = np.where(slow, self._variance, self._variance + share * (size**2 - self._variance))
-        return self._touched.copy()
+        return self.touched.copy()

@@ -47,12 +47,9 @@ from robotid_ros.tables import read_table
 AXES = ('force/x', 'force/y', 'force/z', 'torque/x', 'torque/y', 'torque/z')
 _TURNED = 1.0
 """Least spread of gravity along each axis of the flange [m/s^2], rms: what a tilt of 10 degrees each way gives."""
-_ALIVE = 0.5
-"""Least share of what an axis should show that it has to show."""
-_UNLIKE = 0.03
-"""Least share by which the gain of an axis of force is said to be off."""
-_LIGHT = 4.0
-"""Deviations above which a mass is one."""
+_ALIVE = 0.5  # least share of what an axis should show that it has to show
+_UNLIKE = 0.03  # least share by which the gain of an axis of force is said to be off
+_LIGHT = 4.0  # deviations above which a mass is one
 
 
 def read_wrench(

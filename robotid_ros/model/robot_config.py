@@ -56,8 +56,7 @@ DESIGN_KEYS = (
 
 _JOINT = re.compile(r'^\*+ *Joint +(\d+)', re.MULTILINE)
 _TABLE = ['Ang.', 'vel.', 'U', 'I', 'Temp', 'Tau', 'Km']
-_ROUNDED = 1e-3
-"""Of torques with three decimals; those of eight arms are off by 0.0006 at most [N m]."""
+_ROUNDED = 1e-3  # of torques with three decimals; those of eight arms are off by 0.0006 at most [N m]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,12 +47,9 @@ _SIGNS: dict[StatusLevel, tuple[str, str]] = {
     'silent': ('○', '2'),
 }
 _BAR = 24
-_STANDSTILL = 0.02
-"""Joint speed below which the friction is not known [rad/s or m/s]."""
-SAMPLES = 1500
-"""Of a curve that a page which is opened late still gets."""
-_APART = 0.05
-"""Between two samples of the motion [s]: 75 s are kept."""
+_STANDSTILL = 0.02  # joint speed below which the friction is not known [rad/s or m/s]
+SAMPLES = 1500  # of a curve that a page which is opened late still gets
+_APART = 0.05  # between two samples of the motion [s]: 75 s are kept
 _WAITING = 200  # messages kept for a browser that does not take them; after that it gets the whole state again
 _ANSWER = 10.0  # s that the page waits for the answer to a stop
 _LOOPBACK = ('127.0.0.1', '[::1]', 'localhost')

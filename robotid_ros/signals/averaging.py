@@ -35,7 +35,6 @@ class AveragedPeriod:
     noise_std: Array | None
     # shape (C,): root-mean-square change, over hundredths of the period, from the first periods averaged to the last
     drift: Array
-    channels: tuple[str, ...]
 
     @property
     def time(self) -> Array:
@@ -76,7 +75,7 @@ class PeriodAverage:
     moving: int = 0  # number of channels that are positions
     used: list[int] = field(default_factory=list)
     excluded: list[tuple[int, str]] = field(default_factory=list)
-    _number: int | None = None  # of the period being collected
+    current: int | None = None  # number of the period being collected; None before the first sample
     _offset: Array = field(default_factory=lambda: np.zeros(0))
     _open: Array = field(default_factory=lambda: np.zeros(0))  # (M, C + 2): sums of values, of places, count
     # Number, values at the centres of the bins, and samples per bin of the periods held back.
@@ -96,11 +95,6 @@ class PeriodAverage:
         self._periods = np.zeros(self.bins, dtype=np.int64)
         self._mean, self._scatter = np.zeros(shape), np.zeros(shape)
 
-    @property
-    def current(self) -> int | None:
-        """Number of the period being collected; None before the first sample."""
-        return self._number
-
     def add(self, elapsed: Array, values: Array) -> None:
         """Add samples in the order of their stamps.
 
@@ -111,17 +105,17 @@ class PeriodAverage:
         index = np.floor(place).astype(np.int64)
         number = index // self.bins
         wanted = index >= 0
-        if self._number is not None:
-            wanted &= number >= self._number
+        if self.current is not None:
+            wanted &= number >= self.current
         if not wanted.any():
             return
         if not len(self._offset):
             self._offset = values[wanted].mean(axis=0)
         place, index, number, values = place[wanted], index[wanted], number[wanted], values[wanted] - self._offset
         for k in np.unique(number):
-            if k != self._number:
+            if k != self.current:
                 self._close()
-                self._number = int(k)
+                self.current = int(k)
             mine = slice(None) if number[0] == number[-1] == k else number == k
             here = index[mine]
             low = int(here.min())
@@ -135,9 +129,9 @@ class PeriodAverage:
 
     def _close(self) -> None:
         """End the period being collected: hold it back, judge it, or drop it."""
-        if self._number is None:
+        if self.current is None:
             return
-        number = self._number
+        number = self.current
         count = self._open[:, -1].astype(np.int64)
         covered = np.count_nonzero(count) / self.bins
         if number < self.transient:
@@ -250,13 +244,13 @@ class PeriodAverage:
         if self.whole == 0:
             return None
         now = deepcopy(self)
-        now._number = None  # the period that is being collected is left out
+        now.current = None  # the period that is being collected is left out
         return now.finish()
 
     def finish(self) -> AveragedPeriod | None:
         """End the last period and return the average; None where no period is usable."""
         self._close()
-        self._number = None
+        self.current = None
         self._release()
         if not self.used:
             return None
@@ -273,7 +267,6 @@ class PeriodAverage:
             excluded=tuple(self.excluded),
             noise_std=self.noise_std(),
             drift=drift,
-            channels=tuple(self.channels),
         )
 
 
