@@ -26,7 +26,7 @@ from robotid_ros.data.settings import ProcessingSettings, torque_factors
 from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import PeriodAverage, channel_names
-from robotid_ros.signals.late_stamps import LateStamps
+from robotid_ros.signals.sample_times import LateStamps
 from robotid_ros.signals.screening import SampleScreen, TurnUnwrapper
 
 

@@ -66,7 +66,7 @@ from robotid_ros.nodes.parameters import declare_parameters, declare_robot_confi
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
 from robotid_ros.nodes.status import Status
 from robotid_ros.settings import setting, settings_of
-from robotid_ros.signals.late_stamps import late_stamps_remark
+from robotid_ros.signals.sample_times import late_stamps_remark
 
 TOPIC, REFERENCE, PLAN = 'joint_states', 'excitation/reference', 'excitation/plan'
 GONE = 5  # seconds without the publisher of a running reference until the run counts as over
