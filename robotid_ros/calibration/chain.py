@@ -87,12 +87,11 @@ class KinematicChain:
         """Which parameters are angles [rad], shape (P,); the others are lengths [m]."""
         return np.array([step > 2 for steps in self.segments for step in steps if isinstance(step, int)], dtype=bool)
 
-    def segment_transforms(self, values: Array) -> Array:
-        """Return the segments for given parameter values, shape (n + 1, 4, 4)."""
-        return np.stack([transform for transform, _, _ in self._placed(values)])
+    def placed(self, values: Array) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield the segments for values of the parameters, shape (P,), as transforms, shape (4, 4).
 
-    def _placed(self, values: Array) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield the segments, and axes and origins of their k parameters in their first frame, (3, k) each."""
+        With each come axes and origins of its k parameters in its first frame, (3, k) each.
+        """
         sizes = iter(values.tolist())
         for steps in self.segments:
             transform, places = np.eye(4), []
@@ -124,7 +123,7 @@ class KinematicChain:
         position = np.zeros((count, 3)) if base is None else base[:, :3, 3]
         axes, origins = np.empty((2, count, 3, len(self.names) + self.n))
         end = 0
-        for i, (segment, local_axes, local_origins) in enumerate(self._placed(values)):
+        for i, (segment, local_axes, local_origins) in enumerate(self.placed(values)):
             own = slice(end, end := end + local_axes.shape[1])
             axes[:, :, own] = _times(rotation, local_axes)
             origins[:, :, own] = _times(rotation, local_origins) + position[:, :, None]

@@ -57,17 +57,21 @@ class ParameterEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationResult:
-    """A calibrated arm."""
+    """A calibrated arm.
 
-    robot: RobotModel | DHTable  # the nominal arm, as given
+    ``robot`` is the nominal arm, as given; ``fit`` is calibrated, ``nominal`` has the nominal geometry with best-fit
+    frames and targets; ``can`` says which parameters the measurements determine. ``averaged`` holds, of a least-norm
+    answer, the accuracies, by name, of the average of the answers to single measurements instead.
+    """
+
+    robot: RobotModel | DHTable
     points: MeasuredPoints = field(repr=False)
     problem: Problem = field(repr=False)
-    fit: Fit = field(repr=False)  # calibrated
-    nominal: Fit = field(repr=False)  # the nominal geometry with best-fit frames and targets
-    can: Identifiable = field(repr=False)  # which parameters the measurements determine
+    fit: Fit = field(repr=False)
+    nominal: Fit = field(repr=False)
+    can: Identifiable = field(repr=False)
     cross_validation: CrossValidation | None
     held_out: Unseen | None
-    # of a least-norm answer: the accuracies, by name, of the average of the answers to single measurements instead
     averaged: Mapping[str, Accuracy]
     warnings: tuple[str, ...]
 
@@ -211,8 +215,8 @@ class CalibrationResult:
         """Return the corrected arm; joint terms are not part of it."""
         if isinstance(self.robot, DHTable):
             return self.calibrated_table().robot_model()
-        segments = self.chain.segment_transforms(self.fit.state.geometry)
-        return replace(self.robot, placements=segments[:-1])
+        segments = [transform for transform, _, _ in self.chain.placed(self.fit.state.geometry)]
+        return replace(self.robot, placements=np.stack(segments[:-1]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain numbers, strings and lists [m, rad]."""

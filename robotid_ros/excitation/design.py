@@ -34,18 +34,24 @@ _KEYS = ('joints', 'trajectory', 'limits', 'criteria', 'settings', 'base_paramet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcitationDesign:
-    """A trajectory that keeps its limits, and how well it excites the base parameters."""
+    """A trajectory that keeps its limits, and how well it excites the base parameters.
+
+    ``excitation`` holds all criteria, ``limits`` those of the check, scaling included, ``peaks`` how close it comes to
+    every bound. ``base_parameters`` counts the base parameters, of which ``friction_parameters`` are friction and
+    offset, and ``evaluations`` those of the objective and its gradient, over all starts. ``interrupted`` says that the
+    optimisation was stopped early, and that this is the best trajectory until then.
+    """
 
     trajectory: FourierTrajectory
     joint_names: tuple[str, ...]
-    excitation: Excitation  # all criteria
+    excitation: Excitation
     config: ExcitationConfig
-    limits: JointLimits  # limits of the check, scaling included
-    base_parameters: int  # number of base parameters, the columns of friction and offset among them
-    friction_parameters: int = 0  # how many of them are friction and offset
-    peaks: tuple[Peak, ...] = ()  # how close it comes to every bound
-    interrupted: bool = False  # the optimisation was stopped early; this is the best trajectory until then
-    evaluations: int = 0  # of the objective and its gradient, over all starts
+    limits: JointLimits
+    base_parameters: int
+    friction_parameters: int = 0
+    peaks: tuple[Peak, ...] = ()
+    interrupted: bool = False
+    evaluations: int = 0
 
     @property
     def active(self) -> tuple[Peak, ...]:

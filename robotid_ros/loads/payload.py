@@ -82,22 +82,27 @@ class PayloadMotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PayloadResult:
-    """An identified payload."""
+    """An identified payload.
 
-    link: str  # the link that carries it, in whose frame everything is expressed
-    inertial: Array  # shape (10,): physically consistent parameters
-    free: Array  # shape (10,): the same without that constraint
-    # shape (10, 10): of the unconstrained ones, with what the arm's own deviations add; meaningless where ``std`` is
-    # inf
+    ``link`` carries it, and everything is expressed in its frame. ``inertial``, shape (10,), are physically consistent
+    parameters, ``free``, shape (10,), those without that constraint; ``std``, shape (10,), are the standard deviations
+    of the latter, inf where the motion does not tell a parameter, and ``covariance``, shape (10, 10), contains what the
+    arm's own deviations add, and is meaningless where ``std`` is inf.
+
+    ``rmse_without`` and ``rmse_with``, shape (n,), are the torque errors along the runs with the payload, of the arm
+    without and with it, and ``rmse_free``, shape (n,), that with the unconstrained parameters, whose mass is negative
+    where something was taken off [N m]. ``motion`` would tell what this one leaves open; None where nothing is open, or
+    none was found.
+    """
+
+    link: str
+    inertial: Array
+    free: Array
     covariance: Array
-    # shape (10,): standard deviations of the unconstrained ones; inf where the motion does not tell a parameter
     std: Array
-    # shape (n,), as the next: torque error along the runs with the payload, of the arm without and with it [N m]
     rmse_without: Array
     rmse_with: Array
-    # shape (n,): the same with the unconstrained parameters, whose mass is negative where something was taken off
     rmse_free: Array
-    # a motion that would tell what this one leaves open; None where nothing is open, or none was found
     motion: PayloadMotion | None = None
 
     @property

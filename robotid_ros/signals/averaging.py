@@ -24,16 +24,21 @@ _STANDS = 0.1  # of the reference's path: an arm that moves less stands; one tha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AveragedPeriod:
-    """The mean of many periods over M phase bins."""
+    """The mean of many periods over M phase bins.
 
-    period: float  # [s]
-    mean: Array  # shape (M, C): at phases ``m period / M``
-    count: IntArray  # shape (M,): samples in each bin; 0 where the mean is interpolated
-    used: tuple[int, ...]  # numbers of the periods averaged, counted from the start of the first
-    excluded: tuple[tuple[int, str], ...]  # numbers of the periods left out, and why
-    # shape (C,): standard deviation of a single sample over the periods; None with fewer than two
+    ``mean``, shape (M, C), is at phases ``m period / M`` [s]; ``count``, shape (M,), holds the samples in each bin, 0
+    where the mean is interpolated. ``used`` are the numbers of the periods averaged, counted from the start of the
+    first, ``excluded`` those of the periods left out, and why. ``noise_std``, shape (C,), is the standard deviation of
+    a single sample over the periods, None with fewer than two; ``drift``, shape (C,), the root-mean-square change, over
+    hundredths of the period, from the first periods averaged to the last.
+    """
+
+    period: float
+    mean: Array
+    count: IntArray
+    used: tuple[int, ...]
+    excluded: tuple[tuple[int, str], ...]
     noise_std: Array | None
-    # shape (C,): root-mean-square change, over hundredths of the period, from the first periods averaged to the last
     drift: Array
 
     @property
@@ -60,22 +65,26 @@ class PeriodAverage:
     A complete period is judged before it is added: neither its root-mean-square nor its largest deviation from the
     average may exceed ``outlier_factor`` times the usual one. The first ``initial`` periods are held back and judged
     against their median; later ones against a running average that follows slow drift.
+
+    ``period`` is T [s], ``bins`` M, ``channels`` are the names of the C signals. ``transient`` periods are dropped at
+    the start; a period has to fill the share ``coverage`` of its bins to count. ``travel``, shape (S,), is the motion
+    of the reference in each of S equal parts of the period, see :func:`travel`: a period in which the first ``moving``
+    channels, which are positions, stand while the reference moves is left out, as when the arm has been stopped.
+    ``current`` is the number of the period being collected, None before the first sample.
     """
 
-    period: float  # T [s]
-    bins: int  # M
-    channels: tuple[str, ...]  # names of the C signals
-    transient: int = 1  # periods dropped at the start
+    period: float
+    bins: int
+    channels: tuple[str, ...]
+    transient: int = 1
     outlier_factor: float = 3.0
-    initial: int = 5  # periods held back
-    coverage: float = 0.5  # smallest share of its bins that a period must fill to count
-    # shape (S,): motion of the reference in each of S equal parts of the period, see :func:`travel`. A period in which
-    # the first ``moving`` channels stand while the reference moves is left out, as when the arm has been stopped
+    initial: int = 5
+    coverage: float = 0.5
     travel: Array | None = None
-    moving: int = 0  # number of channels that are positions
+    moving: int = 0
     used: list[int] = field(default_factory=list)
     excluded: list[tuple[int, str]] = field(default_factory=list)
-    current: int | None = None  # number of the period being collected; None before the first sample
+    current: int | None = None
     _offset: Array = field(default_factory=lambda: np.zeros(0))
     _open: Array = field(default_factory=lambda: np.zeros(0))  # (M, C + 2): sums of values, of places, count
     # Number, values at the centres of the bins, and samples per bin of the periods held back.

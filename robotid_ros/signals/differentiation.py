@@ -26,13 +26,16 @@ class FourierFit:
     """A finite Fourier series fitted to n signals.
 
     ``x(t) = c_0 + sum_k a_k cos(k w t) + b_k sin(k w t)``, ``w = 2 pi base_frequency``.
+
+    ``base_frequency`` is in Hz, ``offset``, shape (n,), is c_0, ``cosine`` and ``sine``, shape (L, n), are a and b.
+    ``residual_std``, shape (n,), is the standard deviation of the residual, corrected for the 2 L + 1 coefficients.
     """
 
-    base_frequency: float  # [Hz]
-    offset: Array  # shape (n,)
-    cosine: Array  # shape (L, n), as the next
+    base_frequency: float
+    offset: Array
+    cosine: Array
     sine: Array
-    residual_std: Array  # shape (n,): standard deviation of the residual, corrected for the 2 L + 1 coefficients
+    residual_std: Array
 
     @property
     def harmonics(self) -> int:

@@ -155,12 +155,16 @@ def settling_samples(rate: float, cutoff: float) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bandwidth:
-    """Bandwidth and noise of a motion, from its spectrum."""
+    """Bandwidth and noise of a motion, from its spectrum.
 
-    cutoff: float  # proposed for a zero-phase low-pass over all joints [Hz]
-    # shape (n,): below this frequency lie 99.9 % of a joint's velocity power [Hz]; 0 where it stands still
+    ``cutoff`` is proposed for a zero-phase low-pass over all joints [Hz]. Below ``motion``, shape (n,), lie 99.9 % of a
+    joint's velocity power [Hz], 0 where it stands still; ``noise_std``, shape (n,), is the standard deviation of the
+    position's white noise [rad].
+    """
+
+    cutoff: float
     motion: Array
-    noise_std: Array  # shape (n,): standard deviation of the position's white noise [rad]
+    noise_std: Array
 
     @property
     def moving(self) -> NDArray[np.bool_]:

@@ -180,14 +180,17 @@ class LateStamps:
     often than those of others. The mean of the efforts that came is then not that of the mean motion: in Gazebo it
     lacked 2 % of the inertial torque. Where no message was lost between two, the acceleration of the later one's own
     step is known, ``a[k] = (v[k] - v[k-1]) / h``, and its effort belongs to the state in which that step began.
+
+    ``messages`` counts those so far, ``repeated`` those that had the stamp of the message before and another position,
+    ``moved`` those that were given another time; ``latest`` is the largest change of a stamp [s]. ``acceleration``,
+    shape (M, n), is that of the messages last corrected, each over its own step [rad/s^2 or m/s^2]; NaN where it is not
+    known, and None before the step is.
     """
 
-    messages: int = 0  # so far
-    repeated: int = 0  # those that had the stamp of the message before, and another position
-    moved: int = 0  # those that were given another time
-    latest: float = 0.0  # largest change of a stamp [s]
-    # shape (M, n): of the messages last corrected, each over its own step; NaN where that is not known. None before the
-    # step is known [rad/s^2 or m/s^2]
+    messages: int = 0
+    repeated: int = 0
+    moved: int = 0
+    latest: float = 0.0
     acceleration: Array | None = None
     _step: int = 0  # ns; 0 until known, -1 for a clock without steps
     _moving: int = 0  # messages in motion

@@ -47,9 +47,11 @@ class TurnUnwrapper:
 
     A step within 0.7 rad of a whole turn between consecutive samples is a jump of the reported number, since no arm
     makes a turn between two samples.
+
+    ``wraps`` counts the jumps found.
     """
 
-    wraps: int = 0  # jumps found
+    wraps: int = 0
     _last: Array | None = None  # as reported
     _turns: Array | None = None
 
@@ -78,19 +80,24 @@ class TurnUnwrapper:
 
 @dataclass(slots=True)
 class SampleScreen:
-    """Screens chunks of one stream, in order of arrival, with constant memory."""
+    """Screens chunks of one stream, in order of arrival, with constant memory.
 
-    channels: Sequence[str] = ()  # names of the value columns, for :attr:`bad_channels`
-    jump: float = 0.1  # smallest clock jump [s]
-    # number of faults of each kind: of all ``samples``, those ``unstamped``, with stamp zero, ``repeated`` and
-    # ``backward``, with a stamp equal to, or before, the latest one, ``stray``, single stamps more than 0.1 s off
-    # between two that are consistent, and ``not_a_number``, with a NaN or an infinity in a signal that is needed: all
-    # these are left out. ``clock_jumps``: times the stamps jumped against the clock of arrival, or backward by more
-    # than 0.1 s; ``displaced``: samples whose stamps are off since, left out of averages. ``gaps`` and ``missing``:
-    # steps of more than 1.5 sampling intervals, and the samples that would have filled them; ``longest_gap`` [s]
+    ``channels`` names the value columns, ``bad_channels`` counts the NaN of each. ``step`` is the sampling interval,
+    the median over the first 64 steps, 0 until known, ``jump`` the smallest clock jump [s].
+
+    ``counts`` has all ``samples``, those ``unstamped``, with stamp zero, ``repeated`` and ``backward``, with a stamp
+    equal to, or before, the latest one, ``stray``, single stamps more than 0.1 s off between two that are consistent,
+    and ``not_a_number``, with a NaN or an infinity in a signal that is needed: all these are left out. ``clock_jumps``:
+    times the stamps jumped against the clock of arrival, or backward by more than 0.1 s; ``displaced``: samples whose
+    stamps are off since, left out of averages. ``gaps`` and ``missing``: steps of more than 1.5 sampling intervals, and
+    the samples that would have filled them; ``longest_gap`` [s].
+    """
+
+    channels: Sequence[str] = ()
+    jump: float = 0.1
     counts: dict[str, Any] = field(default_factory=lambda: {**dict.fromkeys(_COUNTED, 0), 'longest_gap': 0.0})
-    step: float = 0.0  # sampling interval [s], the median over the first 64 steps; 0 until known
-    bad_channels: dict[str, int] = field(default_factory=dict)  # how many NaN each channel had
+    step: float = 0.0
+    bad_channels: dict[str, int] = field(default_factory=dict)
     displacement: float = 0.0
     _by_stamps: float = 0.0  # the displacement, as the steps of the stamps show it [s]
     _last: int | None = None  # latest stamp in use [ns]
