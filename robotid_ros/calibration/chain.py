@@ -262,7 +262,11 @@ class JointTerms:
         columns = [wave(order * chain_q) for _, order, _ in _HARMONICS for wave in (np.sin, np.cos)]
         chosen = [column for _, _, column, _ in self.terms]
         if max(chosen, default=0) >= 4 * self.chain.n:
-            columns.append(self._levers(q) if self.model is None else self._torque(self.model, q))
+            if self.model is None:
+                columns.append(self._levers(q))
+            else:  # minus the gravity torque that each joint of the chain holds
+                still = np.zeros_like(q)
+                columns.append(-inverse_dynamics(self.model, q, still, still) @ np.linalg.inv(self.chain.coupling))
         return np.hstack(columns)[:, chosen]
 
     def offsets(self, basis: Array, coefficients: Array) -> Array:
@@ -275,11 +279,6 @@ class JointTerms:
     def selected(self, index: Sequence[int]) -> 'JointTerms':
         """Return some of the terms."""
         return replace(self, terms=tuple(self.terms[k] for k in index))
-
-    def _torque(self, model: RobotModel, q: Array) -> Array:
-        """Return minus the gravity torque that each joint of the chain holds, shape (N, n)."""
-        still = np.zeros_like(q)
-        return np.asarray(-inverse_dynamics(model, q, still, still) @ np.linalg.inv(self.chain.coupling))
 
     def _levers(self, q: Array) -> Array:
         """Return z_i . ((o_j - o_i) x g/|g|) for every joint i and, within it, target j, shape (N, n (n + 1))."""

@@ -63,11 +63,11 @@ class PeriodAverage:
     ``m T / M``. The mean of a bin in one period is shifted to the bin's centre along the period's own
     slope, so that neither irregular sampling nor a drifting rate changes the average or its variance.
     A complete period is judged before it is added: neither its root-mean-square nor its largest deviation from the
-    average may exceed ``outlier_factor`` times the usual one. The first ``initial`` periods are held back and judged
-    against their median; later ones against a running average that follows slow drift.
+    average may exceed ``outlier_factor`` times the usual one. The first five periods are held back and judged against
+    their median; later ones against a running average that follows slow drift.
 
     ``period`` is T [s], ``bins`` M, ``channels`` are the names of the C signals. ``transient`` periods are dropped at
-    the start; a period has to fill the share ``coverage`` of its bins to count. ``travel``, shape (S,), is the motion
+    the start; a period has to fill half of its bins to count. ``travel``, shape (S,), is the motion
     of the reference in each of S equal parts of the period, see :func:`travel`: a period in which the first ``moving``
     channels, which are positions, stand while the reference moves is left out, as when the arm has been stopped.
     ``current`` is the number of the period being collected, None before the first sample.
@@ -78,8 +78,6 @@ class PeriodAverage:
     channels: tuple[str, ...]
     transient: int = 1
     outlier_factor: float = 3.0
-    initial: int = 5
-    coverage: float = 0.5
     travel: Array | None = None
     moving: int = 0
     used: list[int] = field(default_factory=list)
@@ -145,7 +143,7 @@ class PeriodAverage:
         covered = np.count_nonzero(count) / self.bins
         if number < self.transient:
             self.excluded.append((number, 'transient'))
-        elif covered < self.coverage:
+        elif covered < 0.5:
             self.excluded.append((number, f'only {100.0 * covered:.0f} % of its samples are there'))
         else:
             values = _centred(self._open)
@@ -166,7 +164,7 @@ class PeriodAverage:
                 self._accept_or_exclude(number, values, count)
             else:
                 self._held.append((number, values, count))
-                if len(self._held) >= self.initial:
+                if len(self._held) == 5:
                     self._release()
         self._open[:] = 0.0
 
