@@ -99,9 +99,7 @@ def calibrate(
         p = X_s T(q; geometry) t_k,
 
     over the frames X_s, the targets t_k and every parameter of the geometry that the measurements
-    determine, starting from a closed-form placement of frames and targets. Raises a CalibrationError if joints do not
-    match, there are too few different poses, or the nominal geometry does not fit at all (wrong units, a mirrored
-    frame, wrong signs: the message says which).
+    determine, starting from a closed-form placement of frames and targets.
 
     Parameters
     ----------
@@ -116,6 +114,12 @@ def calibrate(
         Known targets by name [m], for ``tool='known'`` (the tip's origin by default), or the known
         orientation for ``tool='position'``.
     progress : callable, optional
+
+    Raises
+    ------
+    CalibrationError
+        If joints do not match, there are too few different poses, or the nominal geometry does
+        not fit at all (wrong units, a mirrored frame, wrong signs: the message says which).
     """
     config = config or CalibrationConfig()
     tell = progress or (lambda done, step: None)

@@ -37,9 +37,6 @@ _KNOWN = ('x', 'y', 'z', *(name for group in _OPTIONAL.values() for name in grou
 class MeasuredPoints:
     """N measurements of the position or pose of targets on the tool.
 
-    Raises a CalibrationError if shapes differ, a number is not finite, a quaternion has no length, a standard deviation
-    is not positive, or an orientation has a deviation and its position has none or vice versa.
-
     Attributes
     ----------
     joint_names : tuple of str
@@ -58,6 +55,12 @@ class MeasuredPoints:
         Standard deviation of the measured coordinates [m].
     angle_std : ndarray, shape (N,), or None
         Standard deviation of the measured orientation about each axis [rad].
+
+    Raises
+    ------
+    CalibrationError
+        If shapes differ, a number is not finite, a quaternion has no length, a standard deviation
+        is not positive, or an orientation has a deviation and its position has none or vice versa.
     """
 
     joint_names: tuple[str, ...]
@@ -115,7 +118,10 @@ class MeasuredPoints:
     def joined(*parts: 'MeasuredPoints') -> 'MeasuredPoints':
         """Return several sets of measurements as one, in the joint order of the first.
 
-        Raises a CalibrationError if joints differ, or only some of them have standard deviations.
+        Raises
+        ------
+        CalibrationError
+            If joints differ, or only some of them have standard deviations.
         """
         first = parts[0]
         parts = tuple(part.for_joints(first.joint_names) for part in parts)
@@ -138,7 +144,10 @@ class MeasuredPoints:
     def for_joints(self, joints: Sequence[str]) -> 'MeasuredPoints':
         """Return the measurements with the joint columns in another order.
 
-        Raises a CalibrationError if a joint has no column, or a column names a joint that is not asked for.
+        Raises
+        ------
+        CalibrationError
+            If a joint has no column, or a column names a joint that is not asked for.
         """
         index = require_names(tuple(joints), self.joint_names, 'joint', 'the points file', CalibrationError)
         for name in self.joint_names:
@@ -174,9 +183,6 @@ def read_points(
 ) -> MeasuredPoints:
     """Read a points file.
 
-    Raises a CalibrationError if the file is absent or unreadable, a column is missing or unknown, or a cell is not a
-    finite number; the message names line and column.
-
     Parameters
     ----------
     path : str or Path
@@ -189,6 +195,12 @@ def read_points(
         Unit of revolute joints' positions and of ``std_angle``.
     prismatic : collection of str
         Which joints are prismatic, as far as the unit matters.
+
+    Raises
+    ------
+    CalibrationError
+        If the file is absent or unreadable, a column is missing or unknown, or a cell is not a
+        finite number; the message names line and column.
     """
     for unit, units, what in ((length_unit, LENGTH_UNITS, 'length'), (angle_unit, ANGLE_UNITS, 'angle')):
         if unit not in units:
@@ -237,7 +249,10 @@ def _layout(names: tuple[str, ...], what: str) -> dict[str, Sequence[str]]:
 def write_points(path: str | Path, points: MeasuredPoints) -> None:
     """Write measurements as a points file [m, rad], numbers to the last digit.
 
-    Raises a DataError if the file cannot be written.
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
     """
     columns: dict[str, Array | Sequence[str]] = {
         _JOINT + name: points.q[:, k] for k, name in enumerate(points.joint_names)
@@ -257,8 +272,14 @@ def write_points(path: str | Path, points: MeasuredPoints) -> None:
 def append_points(path: str | Path, points: MeasuredPoints) -> int:
     """Add measurements to a points file, or begin one; return how many it then holds.
 
-    The file is written anew and takes its name when it is complete, so that none of its rows can be lost. Raises a
-    CalibrationError if the file cannot be read or is of other joints, and a DataError if it cannot be written.
+    The file is written anew and takes its name when it is complete, so that none of its rows can be lost.
+
+    Raises
+    ------
+    CalibrationError
+        If the file cannot be read or is of other joints.
+    DataError
+        If it cannot be written.
     """
     path = Path(path).expanduser()
     if path.exists():

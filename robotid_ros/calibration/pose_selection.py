@@ -48,8 +48,7 @@ def sample_workspace(
 ) -> Array:
     """Return the positions of the tip for joint coordinates drawn uniformly inside the limits.
 
-    Joints without limits turn from -pi to pi. Raises a CalibrationError if the number of samples is not positive, or a
-    prismatic joint has no limits.
+    Joints without limits turn from -pi to pi.
 
     Parameters
     ----------
@@ -62,6 +61,11 @@ def sample_workspace(
     -------
     ndarray, shape (N, 3)
         In the base frame [m].
+
+    Raises
+    ------
+    CalibrationError
+        If the number of samples is not positive, or a prismatic joint has no limits.
     """
     rng = np.random.default_rng(0) if rng is None else rng
     chain = chain_of(robot)
@@ -100,8 +104,7 @@ def select_poses(
     """Choose poses that maximise the observability index O1 under the joint limits.
 
     Greedy choice from the candidates by the determinant of the information, then exchanges of a
-    chosen pose for a better candidate until none helps (Fedorov). Raises a CalibrationError if there are too few
-    allowed candidates, or too few poses for the parameters.
+    chosen pose for a better candidate until none helps (Fedorov).
 
     Parameters
     ----------
@@ -120,6 +123,11 @@ def select_poses(
     full_pose : bool
         Whether orientations will be measured.
     rng : numpy.random.Generator, optional
+
+    Raises
+    ------
+    CalibrationError
+        If there are too few allowed candidates, or too few poses for the parameters.
     """
     if frame not in ('unknown', 'known'):
         raise CalibrationError(f"frame: expected 'unknown' or 'known', got '{frame}'")

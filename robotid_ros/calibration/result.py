@@ -59,9 +59,21 @@ class ParameterEstimate:
 class CalibrationResult:
     """A calibrated arm.
 
-    ``robot`` is the nominal arm, as given; ``fit`` is calibrated, ``nominal`` has the nominal geometry with best-fit
-    frames and targets; ``can`` says which parameters the measurements determine. ``averaged`` holds, of a least-norm
-    answer, the accuracies, by name, of the average of the answers to single measurements instead.
+    Attributes
+    ----------
+    robot : RobotModel or DHTable
+        The nominal arm, as given.
+    points : MeasuredPoints
+    problem : Problem
+    fit, nominal : Fit
+        Calibrated; and the nominal geometry with best-fit frames and targets.
+    can : Identifiable
+        Which parameters the measurements determine.
+    cross_validation : CrossValidation or None
+    held_out : Unseen or None
+    averaged : mapping of str to Accuracy
+        Of a least-norm answer: the accuracies, by name, of the average of the answers to single measurements instead.
+    warnings : tuple of str
     """
 
     robot: RobotModel | DHTable
@@ -198,7 +210,10 @@ class CalibrationResult:
     def calibrated_table(self) -> DHTable:
         """Return the corrected DH table.
 
-        Raises a CalibrationError if the arm did not come as a table.
+        Raises
+        ------
+        CalibrationError
+            If the arm did not come as a table.
         """
         if not isinstance(self.robot, DHTable):
             raise CalibrationError('the arm did not come as a DH table; use calibrated_model')
@@ -362,8 +377,7 @@ def compensated_inverse_kinematics(
     (Levenberg-Marquardt, each pose with its own damping), from the nominal solution, which is a
     few milliradians away. Where a nominal pose lies at the edge of the workspace, as with a
     stretched elbow, the real arm may not reach it; at a singular wrist it may need another turn of
-    the wrist. There the closest joint coordinates nearby are returned, not converged. Raises a CalibrationError if
-    shapes do not match.
+    the wrist. There the closest joint coordinates nearby are returned, not converged.
 
     Parameters
     ----------
@@ -374,6 +388,11 @@ def compensated_inverse_kinematics(
         Joint coordinates to start from [rad or m].
     tool : ndarray, shape (4, 4), optional
         Tool in the tip frame; the tip itself by default.
+
+    Raises
+    ------
+    CalibrationError
+        If shapes do not match.
     """
     poses = frozen_array(poses, 'poses', (None, 4, 4), CalibrationError)
     start = frozen_array(start, 'start', (len(poses), result.chain.n), CalibrationError)

@@ -174,7 +174,12 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
     """Return several datasets of the same joints as one; runs keep their identity.
 
     Rate and cutoff are the lowest of the parts; the noise is their root mean square where all
-    know it. Raises a DataError if there is none, or joints differ.
+    know it.
+
+    Raises
+    ------
+    DataError
+        If there is none, or joints differ.
     """
     if not datasets:
         raise DataError('expected at least one dataset, got none')

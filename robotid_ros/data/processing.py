@@ -58,8 +58,7 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     the recording's plan, or one of its own. What repeats is averaged over its periods
     (:func:`robotid_ros.data.runs.averaged_dataset`); any other motion goes through one zero-phase low-pass
     (:func:`robotid_ros.data.runs.filtered_dataset`). So does one whose period nobody stated, where less than two
-    periods can be averaged: that would leave data out for nothing. ``provenance['motion']`` says which it was. Raises a
-    DataError if a joint is not in it, torque is missing, its times cannot be seconds, or too little can be used.
+    periods can be averaged: that would leave data out for nothing. ``provenance['motion']`` says which it was.
 
     Parameters
     ----------
@@ -71,6 +70,11 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     -------
     Dataset
         ``provenance`` has the counts and choices.
+
+    Raises
+    ------
+    DataError
+        If a joint is not in it, torque is missing, its times cannot be seconds, or too little can be used.
     """
     settings = settings or ProcessingSettings()
     usable, displaced, breaks, recording, values, step, provenance = _screened(recording, settings)
@@ -136,9 +140,19 @@ def read_strokes(
 ) -> FrictionStrokes:
     """Read the recording of a friction sweep and cut out its steady strokes.
 
-    ``path``: anything :func:`read_recording` reads. ``settings``: its joints and their motor side are used. ``topic``:
-    of a bag. Raises a DataError or MissingDependencyError as :func:`read_recording`, and if there is no steady stroke
-    in it.
+    Parameters
+    ----------
+    path : str or Path
+        Anything :func:`read_recording` reads.
+    settings : ProcessingSettings, optional
+        Its joints and their motor side are used.
+    topic : str, optional
+        Of a bag.
+
+    Raises
+    ------
+    DataError, MissingDependencyError
+        As :func:`read_recording`, and if there is no steady stroke in it.
     """
     settings = settings or ProcessingSettings()
     recording = read_recording(path, topic, settings.joints or None)
@@ -271,11 +285,28 @@ def process_file(
 ) -> tuple[Dataset, str]:
     """Read and process a recording; return the dataset and a summary.
 
-    ``path``: anything :func:`read_recording` reads. A bag with the reference of an excitation is averaged over its
-    periods, a piece at a time, if it follows it; otherwise it is treated by what it is, see :func:`process_recording`.
-    ``topic``: of a bag. ``progress``: called with the share that was read, of a bag with a reference. Returns
-    ``summary``: some lines to print. Raises a DataError or MissingDependencyError as :func:`read_recording` and
-    :func:`process_recording`.
+    Parameters
+    ----------
+    path : str or Path
+        Anything :func:`read_recording` reads. A bag with the reference of an excitation is averaged
+        over its periods, a piece at a time, if it follows it; otherwise it is treated by what it is, see
+        :func:`process_recording`.
+    settings : ProcessingSettings, optional
+    topic : str, optional
+        Of a bag.
+    progress : callable, optional
+        Called with the share that was read, of a bag with a reference.
+
+    Returns
+    -------
+    dataset : Dataset
+    summary : str
+        Some lines to print.
+
+    Raises
+    ------
+    DataError, MissingDependencyError
+        As :func:`read_recording` and :func:`process_recording`.
     """
     settings = settings or ProcessingSettings()
     why_not = ''

@@ -109,9 +109,6 @@ def _layout(names: tuple[str, ...], path: Path) -> dict[str, Sequence[str | None
 def read_recording(path: str | Path | Bag, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
     """Read a recording: CSV, npz, or a bag, such as the recorder node writes.
 
-    Raises a DataError if there is no such file, it is none of these, it is damaged, or a joint is not in it, and a
-    MissingDependencyError if it is a bag and ``rosbags`` is not installed.
-
     Parameters
     ----------
     path : str or Path
@@ -125,6 +122,13 @@ def read_recording(path: str | Path | Bag, topic: str | None = None, joints: Seq
     -------
     Recording
         With the file's name and hash in its provenance.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, it is none of these, it is damaged, or a joint is not in it.
+    MissingDependencyError
+        If it is a bag and ``rosbags`` is not installed.
 
     Examples
     --------

@@ -78,7 +78,10 @@ class Recording:
     def select(self, joints: tuple[str, ...]) -> 'Recording':
         """Return the columns of some joints, in the order asked for.
 
-        Raises a DataError if a joint is not in the recording.
+        Raises
+        ------
+        DataError
+            If a joint is not in the recording.
         """
         index = require_names(joints, self.joint_names, 'joint', 'the recording', DataError)
         if tuple(joints) == self.joint_names:

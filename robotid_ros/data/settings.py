@@ -42,7 +42,10 @@ class AveragingSettings(Settings):
 class ProcessingSettings(AveragingSettings):
     """Settings of :func:`robotid_ros.data.process_recording`.
 
-    Raises a DataError if a value makes no sense.
+    Raises
+    ------
+    DataError
+        If a value makes no sense.
     """
 
     joints: tuple[str, ...] = setting((), 'joints of the dataset, in order; empty: all of the recording')

@@ -54,7 +54,10 @@ def save_dataset(path: str | Path, dataset: Dataset) -> None:
 def load_recording(path: str | Path) -> Recording:
     """Read a recording written by :func:`save_recording`.
 
-    Raises a DataError if the file is missing, damaged or something else.
+    Raises
+    ------
+    DataError
+        If the file is missing, damaged or something else.
     """
     with refusing(str(path), DataError, file=str(path)):
         return _built(Recording, *_load(path, Recording))
@@ -63,7 +66,10 @@ def load_recording(path: str | Path) -> Recording:
 def load_dataset(path: str | Path) -> Dataset:
     """Read a dataset written by :func:`save_dataset`.
 
-    Raises a DataError if the file is missing, damaged or something else.
+    Raises
+    ------
+    DataError
+        If the file is missing, damaged or something else.
     """
     with refusing(f'{path}: this dataset', DataError, file=str(path)):
         header, arrays = _load(path, Dataset)

@@ -18,7 +18,13 @@ from robotid_ros.settings import Settings, setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcitationConfig(Settings):
-    """Settings of an excitation design; an ExcitationError tells values out of range or that contradict each other."""
+    """Settings of an excitation design; each field's ``metadata`` has its description, unit and range.
+
+    Raises
+    ------
+    ExcitationError
+        If a value is out of its range, or lengths contradict each other.
+    """
 
     error = ExcitationError
 

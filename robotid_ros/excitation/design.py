@@ -36,10 +36,25 @@ _KEYS = ('joints', 'trajectory', 'limits', 'criteria', 'settings', 'base_paramet
 class ExcitationDesign:
     """A trajectory that keeps its limits, and how well it excites the base parameters.
 
-    ``excitation`` holds all criteria, ``limits`` those of the check, scaling included, ``peaks`` how close it comes to
-    every bound. ``base_parameters`` counts the base parameters, of which ``friction_parameters`` are friction and
-    offset, and ``evaluations`` those of the objective and its gradient, over all starts. ``interrupted`` says that the
-    optimisation was stopped early, and that this is the best trajectory until then.
+    Attributes
+    ----------
+    trajectory : FourierTrajectory
+    joint_names : tuple of str
+    excitation : Excitation
+        All criteria.
+    config : ExcitationConfig
+    limits : JointLimits
+        Limits of the check, scaling included.
+    base_parameters : int
+        Number of base parameters, the columns of friction and offset among them.
+    friction_parameters : int
+        How many of them are friction and offset.
+    peaks : tuple of Peak
+        How close it comes to every bound.
+    interrupted : bool
+        The optimisation was stopped early; this is the best trajectory until then.
+    evaluations : int
+        Of the objective and its gradient, over all starts.
     """
 
     trajectory: FourierTrajectory
@@ -173,7 +188,10 @@ def design_from_dict(content: Mapping[str, Any]) -> ExcitationDesign:
 def save_excitation(design: ExcitationDesign, path: str | Path) -> None:
     """Write a design as YAML, whole or not at all.
 
-    Raises a DataError if the file cannot be written.
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
     """
     write_text(path, yaml.safe_dump(design_to_dict(design), sort_keys=False, default_flow_style=None, width=110))
 
@@ -181,7 +199,10 @@ def save_excitation(design: ExcitationDesign, path: str | Path) -> None:
 def load_excitation(path: str | Path) -> ExcitationDesign:
     """Read a design from YAML.
 
-    Raises an ExcitationError if the file is absent, is not YAML, or is not an excitation.
+    Raises
+    ------
+    ExcitationError
+        If the file is absent, is not YAML, or is not an excitation.
     """
     content = read_yaml(path, 'excitation file', ExcitationError)
     with refusing(f"excitation file '{path}'", ExcitationError):

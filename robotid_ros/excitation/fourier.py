@@ -111,8 +111,16 @@ class FourierTrajectory:
     def from_coefficients(cls, coefficients: ArrayLike, base_frequency: float) -> 'FourierTrajectory':
         """Build from rows [a_1..a_L, b_1..b_L, offset]: the inverse of :attr:`coefficients`.
 
-        ``coefficients``, shape (n, 2 L + 1). ``base_frequency`` [Hz]. Raises an ExcitationError if the shape is not
-        that of a series, or a number is not finite.
+        Parameters
+        ----------
+        coefficients : array_like, shape (n, 2 L + 1)
+        base_frequency : float
+            [Hz]
+
+        Raises
+        ------
+        ExcitationError
+            If the shape is not that of a series, or a number is not finite.
         """
         rows = frozen_array(coefficients, 'coefficients', (None, None), ExcitationError)
         if rows.shape[1] < 3 or rows.shape[1] % 2 == 0:
@@ -150,7 +158,15 @@ class FourierTrajectory:
         The number of samples is the period times the rate rounded up, so the spacing may be a
         little finer than asked for, and averaging over periods needs no interpolation.
 
-        ``rate``: least sampling rate [Hz]. The result has the shape (N,) [s].
+        Parameters
+        ----------
+        rate : float
+            Least sampling rate [Hz].
+
+        Returns
+        -------
+        ndarray, shape (N,)
+            [s]
         """
         count = max(1, math.ceil(self.period * rate - 1e-9))
         return np.linspace(0.0, self.period, count, endpoint=False)
@@ -168,7 +184,10 @@ class FourierTrajectory:
     def from_dict(cls, content: Mapping[str, Any]) -> 'FourierTrajectory':
         """Rebuild from what :meth:`to_dict` returned.
 
-        Raises an ExcitationError if an entry is missing or has the wrong shape.
+        Raises
+        ------
+        ExcitationError
+            If an entry is missing or has the wrong shape.
         """
         wanted = ('base_frequency', 'a', 'b', 'offset')
         missing = [name for name in wanted if name not in content]

@@ -394,8 +394,7 @@ def optimize_excitation(
     The criterion of the observation matrix is minimised over the coefficients of a Fourier
     series, under the joint limits of the model and all other limits of the settings. Zero
     velocity and acceleration at the start, and a given start position, are linear conditions and
-    eliminated. Equal seeds give equal results. Raises an ExcitationError if the limits cannot be kept, naming the one
-    in the way, or do not bound the motion.
+    eliminated. Equal seeds give equal results.
 
     Parameters
     ----------
@@ -407,6 +406,11 @@ def optimize_excitation(
     cancelled : callable, optional
         Asked after every start of every round; True ends the optimisation with the best trajectory until then. So
         does a KeyboardInterrupt.
+
+    Raises
+    ------
+    ExcitationError
+        If the limits cannot be kept, naming the one in the way, or do not bound the motion.
 
     Notes
     -----

@@ -25,7 +25,16 @@ def dissipative_least_squares(model: FrictionModel, columns: Array, torque: Arra
 
     min |columns linear - torque|  subject to  G^-1 linear >= 0 on the unsigned rows.
 
-    ``columns``, shape (N, k). ``torque``, shape (N,) [N m]. The result has the shape (k,).
+    Parameters
+    ----------
+    model : FrictionModel
+    columns : ndarray, shape (N, k)
+    torque : ndarray, shape (N,)
+        [N m]
+
+    Returns
+    -------
+    ndarray, shape (k,)
     """
     generators = model.generators
     design = columns @ generators
@@ -95,11 +104,27 @@ def initial_guess(
 ) -> Array:
     """Return friction parameters that fit a friction torque, joint by joint.
 
-    ``model``: with at most one shape parameter. ``velocity``, shape (N, n) [rad/s]. ``torque``, shape (N, n): friction
-    torque: measured torque less that of the rigid bodies [N m]. ``load``, ``position``, shape (N, n): transmitted
-    torque [N m] and joint positions [rad], for models that depend on them. ``weight``, shape (N, n): sample weights.
-    ``channel``: filter that the torque went through; applied to the columns. ``refine``: see :func:`fit_joint`. The
-    result has the shape (n, k + s): dissipative, within the bounds.
+    Parameters
+    ----------
+    model : FrictionModel
+        With at most one shape parameter.
+    velocity : ndarray, shape (N, n)
+        [rad/s]
+    torque : ndarray, shape (N, n)
+        Friction torque: measured torque less that of the rigid bodies [N m].
+    load, position : ndarray, shape (N, n), optional
+        Transmitted torque [N m] and joint positions [rad], for models that depend on them.
+    weight : ndarray, shape (N, n), optional
+        Sample weights.
+    channel : callable, optional
+        Filter that the torque went through; applied to the columns.
+    refine : bool
+        See :func:`fit_joint`.
+
+    Returns
+    -------
+    ndarray, shape (n, k + s)
+        Dissipative, within the bounds.
     """
     fastest = np.maximum(np.abs(velocity).max(axis=0, initial=0.0), 1e-6)
     root = np.ones_like(torque) if weight is None else np.sqrt(weight)

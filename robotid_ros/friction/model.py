@@ -54,6 +54,10 @@ def unit_of(quantity: Quantity, joint_type: str) -> str:
 _PER_JOINT = ('velocity_scale', 'ripple_frequency', 'middle', 'presliding')  # a number for each joint, or for all
 
 
+def _array(value: ArrayLike | None) -> Array | None:
+    return None if value is None else np.asarray(value, dtype=np.float64)
+
+
 def _checked(value: ArrayLike, name: str) -> Array:
     shape: tuple[None, ...] = (None,) * min(np.ndim(value), 1)
     if name == 'middle':
@@ -157,9 +161,9 @@ class FrictionModel:
         """Whether the name says all of the model."""
         return self.lag == 0.0 and all(getattr(self, name) is None for name in _PER_JOINT)
 
-    def smoothed(self, velocity_scale: Any) -> 'FrictionModel':
+    def smoothed(self, velocity_scale: ArrayLike | None) -> 'FrictionModel':
         """Return the model with sign(v) replaced by tanh(v / velocity_scale); None restores the sign."""
-        return replace(self, velocity_scale=velocity_scale)
+        return replace(self, velocity_scale=_array(velocity_scale))
 
     @property
     def needs_position(self) -> bool:
@@ -227,12 +231,24 @@ class FrictionModel:
     ) -> Array:
         """Return the torque per unit of each linear parameter, shape (N, n, k).
 
-        ``velocity``, shape (N, n) [rad/s]. ``shape``, shape (n, s). ``load``, shape (N, n): torque transmitted by the
-        joints, without their own friction [N m]. ``position``, shape (N, n): for models with a torque ripple or a
-        spring [rad]. ``slide``, shape (N, n, d): what has built up since the last reversal, over multiples of the
-        presliding distance. ``slip``, shape (N, n): the velocity a lag before, of which friction has the direction; by
-        default the velocity [rad/s]. Raises an IdentificationError if the model depends on the load or the position,
-        and it is not given.
+        Parameters
+        ----------
+        velocity : ndarray, shape (N, n)
+            [rad/s]
+        shape : ndarray, shape (n, s)
+        load : ndarray, shape (N, n), optional
+            Torque transmitted by the joints, without their own friction [N m].
+        position : ndarray, shape (N, n), optional
+            For models with a torque ripple or a spring [rad].
+        slide : ndarray, shape (N, n, d), optional
+            What has built up since the last reversal, over multiples of the presliding distance.
+        slip : ndarray, shape (N, n), optional
+            The velocity a lag before, of which friction has the direction; by default the velocity [rad/s].
+
+        Raises
+        ------
+        IdentificationError
+            If the model depends on the load or the position, and it is not given.
         """
         return self._columns(self._motion(velocity, shape.T, load, position, slide=slide, slip=slip))
 
@@ -290,8 +306,12 @@ class FrictionModel:
     ) -> Any:
         """Return the torque of one joint as an expression, for generated code.
 
-        ``functions``: with tanh, exp, abs, sign, arctan, sin and cos of the symbols; these have the arithmetic
-        operators.
+        Parameters
+        ----------
+        velocity, load, position : symbol
+        parameters : sequence of float or symbol, length k + s
+        functions : object
+            With tanh, exp, abs, sign, arctan, sin and cos of the symbols; these have the arithmetic operators.
         """
         k = len(self.linear_names)
         motion = self._motion(velocity, parameters[k:], load, position, functions)
@@ -302,7 +322,10 @@ class FrictionModel:
 def parse_friction(name: str) -> tuple[str, tuple[str, ...]]:
     """Return a name's model and its options, in their order and each once.
 
-    Raises an IdentificationError if the model or an option is unknown, or an option comes twice.
+    Raises
+    ------
+    IdentificationError
+        If the model or an option is unknown, or an option comes twice.
     """
     base, *options = name.split('+')
     if base == 'auto':
@@ -327,13 +350,14 @@ def parse_friction(name: str) -> tuple[str, tuple[str, ...]]:
 def friction_model(
     name: str,
     *,
-    velocity_scale: Any = None,
-    ripple_frequency: Any = None,
-    **others: Any,
+    velocity_scale: ArrayLike | None = None,
+    ripple_frequency: ArrayLike | None = None,
+    ripple_limit: float = 10.0,
+    middle: ArrayLike | None = None,
+    presliding: ArrayLike | None = None,
+    lag: float = 0.0,
 ) -> FrictionModel:
     """Return a friction model by name.
-
-    Raises an IdentificationError if the name or an option is unknown, or an option comes twice.
 
     Parameters
     ----------
@@ -347,8 +371,19 @@ def friction_model(
         Replace sign(v) by tanh(v / velocity_scale) [rad/s]; ``levels`` has one always, 0.05 by default.
     ripple_frequency : array_like, shape (n,), optional
         Add a torque ripple of so many radians per radian; needed where the name has ``+ripple``.
-    others : float or array_like, shape (n,)
-        Other attributes of :class:`FrictionModel`.
+    ripple_limit : float
+        Fastest ripple that the torque signal shows [Hz].
+    middle : array_like, shape (n,), optional
+        Position from which springs and ripple count, by default 0 [rad or m].
+    presliding : array_like, shape (n,), optional
+        Distance over which friction builds up after a reversal [rad or m].
+    lag : float
+        How long after the recorded motion friction turns [s].
+
+    Raises
+    ------
+    IdentificationError
+        If the name or an option is unknown, or an option comes twice.
     """
     base, options = parse_friction(name)
     if ripple_frequency is None and 'ripple' in options:
@@ -361,7 +396,10 @@ def friction_model(
     return FrictionModel(
         name='+'.join((base, *options)),
         terms=(*terms, *(OPTIONS[option] for option in options if option in OPTIONS)),
-        velocity_scale=velocity_scale,
-        ripple_frequency=ripple_frequency,
-        **others,
+        velocity_scale=_array(velocity_scale),
+        ripple_frequency=_array(ripple_frequency),
+        ripple_limit=ripple_limit,
+        middle=_array(middle),
+        presliding=_array(presliding),
+        lag=lag,
     )

@@ -84,15 +84,24 @@ class PayloadMotion:
 class PayloadResult:
     """An identified payload.
 
-    ``link`` carries it, and everything is expressed in its frame. ``inertial``, shape (10,), are physically consistent
-    parameters, ``free``, shape (10,), those without that constraint; ``std``, shape (10,), are the standard deviations
-    of the latter, inf where the motion does not tell a parameter, and ``covariance``, shape (10, 10), contains what the
-    arm's own deviations add, and is meaningless where ``std`` is inf.
-
-    ``rmse_without`` and ``rmse_with``, shape (n,), are the torque errors along the runs with the payload, of the arm
-    without and with it, and ``rmse_free``, shape (n,), that with the unconstrained parameters, whose mass is negative
-    where something was taken off [N m]. ``motion`` would tell what this one leaves open; None where nothing is open, or
-    none was found.
+    Attributes
+    ----------
+    link : str
+        The link that carries it, in whose frame everything is expressed.
+    inertial : ndarray, shape (10,)
+        Physically consistent parameters.
+    free : ndarray, shape (10,)
+        The same without that constraint.
+    covariance : ndarray, shape (10, 10)
+        Of the unconstrained ones, with what the arm's own deviations add; meaningless where ``std`` is inf.
+    std : ndarray, shape (10,)
+        Standard deviations of the unconstrained ones; inf where the motion does not tell a parameter.
+    rmse_without, rmse_with : ndarray, shape (n,)
+        Torque error along the runs with the payload, of the arm without and with it [N m].
+    rmse_free : ndarray, shape (n,)
+        The same with the unconstrained parameters, whose mass is negative where something was taken off.
+    motion : PayloadMotion or None
+        A motion that would tell what this one leaves open; None where nothing is open, or none was found.
     """
 
     link: str
@@ -207,11 +216,20 @@ def identify_payload(
 
     The friction of each joint may have changed with it. What the arm's own parameters are not known by is part of the
     deviations, as if they were independent, which is on the safe side; wrong torque constants are not, they scale mass
-    and inertia (:func:`drive_gains`). Raises an IdentificationError if there is no data, no joint moves, or the result
-    belongs to another arm.
+    and inertia (:func:`drive_gains`).
 
-    ``loaded``: runs with the payload, of any motion. Joints slower than 0.02 rad/s tell nothing. ``arm``: from runs
-    without it; frozen.
+    Parameters
+    ----------
+    loaded : Dataset or sequence of Dataset
+        Runs with the payload, of any motion. Joints slower than 0.02 rad/s tell nothing.
+    model : RobotModel
+    arm : IdentificationResult
+        From runs without it; frozen.
+
+    Raises
+    ------
+    IdentificationError
+        If there is no data, no joint moves, or the result belongs to another arm.
     """
     model = replace(model, drives=np.eye(model.n))  # a payload acts on the joints
     predictor = TorquePredictor(model, arm)
@@ -375,13 +393,27 @@ def drive_gains(
         k_j (tau_measured - tau_arm)_j = (Y_link pi_payload)_j + friction,
 
     with tau_arm the model identified from the same measured torques without the payload. Of coupled motors' efforts,
-    both sides and the speeds of friction are those of the motors. Raises an IdentificationError if the arm's model does
-    not explain its own runs.
+    both sides and the speeds of friction are those of the motors.
 
-    ``without``, ``loaded``: runs without and with the payload; the former only serves to check the arm's model.
-    ``payload``, shape (10,): known parameters in the last link's frame. ``arm``: from runs without the payload, with
-    the torques as measured. Returns ``gains``, ``std``, shape (n,): infinite deviation for a joint that the payload
-    does not load.
+    Parameters
+    ----------
+    without, loaded : Dataset or sequence of Dataset
+        Runs without and with the payload; the former only serves to check the arm's model.
+    model : RobotModel
+    payload : ndarray, shape (10,)
+        Known parameters in the last link's frame.
+    arm : IdentificationResult
+        From runs without the payload, with the torques as measured.
+
+    Returns
+    -------
+    gains, std : ndarray, shape (n,)
+        Infinite deviation for a joint that the payload does not load.
+
+    Raises
+    ------
+    IdentificationError
+        If the arm's model does not explain its own runs.
     """
     model = replace(model, drives=np.eye(model.n))
     predictor = TorquePredictor(model, arm)

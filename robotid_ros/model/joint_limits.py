@@ -26,8 +26,6 @@ _FALLING = tuple(f'{quantity}_{part}' for quantity in FALLING_QUANTITIES for par
 class JointLimits:
     """Position, velocity, acceleration, jerk and effort limits of n joints.
 
-    Raises a ModelError if shapes differ, a value is NaN, lower exceeds upper or a magnitude is not positive.
-
     Attributes
     ----------
     lower, upper : ndarray, shape (n,)
@@ -43,6 +41,11 @@ class JointLimits:
     acceleration_slope, ..., effort_upper_end : ndarray, shape (n,), optional
         The same of accelerations and efforts, towards the end that they act to; an end may lie beyond the range
         [rad/s^4, rad/s^2, rad; N^2 m^2/rad, N m, rad; or m, N].
+
+    Raises
+    ------
+    ModelError
+        If shapes differ, a value is NaN, lower exceeds upper or a magnitude is not positive.
     """
 
     lower: Array

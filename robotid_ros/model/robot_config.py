@@ -63,8 +63,6 @@ _ROUNDED = 1e-3  # of torques with three decimals; those of eight arms are off b
 class RobotConfig(Settings):
     """Joints of an arm, the meaning of its signals, its limits and the names of its topics.
 
-    Raises a ModelError if a value cannot be used, or a joint is not among ``joints``.
-
     Attributes
     ----------
     limits : mapping of str to mapping of str to float
@@ -75,6 +73,11 @@ class RobotConfig(Settings):
         ``{joint_6: {joint_5: 1.0}}`` where the last motor is mounted before joint 5.
     design : mapping of str to object
         Settings of an excitation design, of the names in ``DESIGN_KEYS``, that hold for this arm.
+
+    Raises
+    ------
+    ModelError
+        If a value cannot be used, or a joint is not among ``joints``.
     """
 
     error = ModelError
@@ -139,7 +142,10 @@ class RobotConfig(Settings):
     def from_yaml(cls, path: str | Path) -> 'RobotConfig':
         """Read a robot configuration file.
 
-        Raises a ModelError if the file is absent, is not YAML, or holds an unknown key, joint, unit or word.
+        Raises
+        ------
+        ModelError
+            If the file is absent, is not YAML, or holds an unknown key, joint, unit or word.
         """
         content = read_yaml(path, 'robot configuration', ModelError)
         for wrapper in ('/**', 'ros__parameters'):
@@ -216,7 +222,10 @@ class RobotConfig(Settings):
     def meaning(self, joints: Sequence[str]) -> tuple[EffortMeaning, ...]:
         """Return what the effort of each joint holds.
 
-        Raises a ModelError if a joint's is not stated: units are never guessed.
+        Raises
+        ------
+        ModelError
+            If a joint's is not stated: units are never guessed.
         """
         for joint in joints:
             if joint not in self.effort:
@@ -239,8 +248,10 @@ class RobotConfig(Settings):
     def stated_torque_per_effort(self, joints: Sequence[str]) -> Array:
         """Return :meth:`torque_per_effort`, all of it stated.
 
-        Raises a ModelError if the meaning of a joint's effort, or the torque constant of one that is a current, is not
-        given.
+        Raises
+        ------
+        ModelError
+            If the meaning of a joint's effort, or the torque constant of one that is a current, is not given.
         """
         self.meaning(joints)
         factors = self.torque_per_effort(joints)

@@ -214,8 +214,6 @@ class RobotModel:
     ) -> 'RobotModel':
         """Read an arm from a URDF.
 
-        Raises a ModelError if the file is absent, is not XML, or describes no usable serial arm.
-
         Parameters
         ----------
         source : str or Path
@@ -233,6 +231,11 @@ class RobotModel:
         along : collection of str
             Without tip and joints, the branch with these joints is taken where the tree branches, such as those that
             were recorded.
+
+        Raises
+        ------
+        ModelError
+            If the file is absent, is not XML, or describes no usable serial arm.
         """
         text = read_urdf_text(source)
         tree = parse_urdf(text)

@@ -47,7 +47,12 @@ def can_draw() -> bool:
 def write_report(report: Report, path: str | Path) -> None:
     """Write a report as one self-contained HTML file.
 
-    Raises a MissingDependencyError if plotly is not installed, and a DataError if the file cannot be written.
+    Raises
+    ------
+    MissingDependencyError
+        If plotly is not installed.
+    DataError
+        If the file cannot be written.
     """
     write_text(path, render_report(report))
 
@@ -55,7 +60,12 @@ def write_report(report: Report, path: str | Path) -> None:
 def render_report(report: Report, *, before: str = '', data: Any = None, script: str = '') -> str:
     """Return a report as the text of one HTML page, with the HTML ``before`` between its head and its sections.
 
-    For data and script see :func:`html_page`. Raises a MissingDependencyError if plotly is not installed.
+    For data and script see :func:`html_page`.
+
+    Raises
+    ------
+    MissingDependencyError
+        If plotly is not installed.
     """
     charts: dict[str, Chart] = {}
     links, sections = '', []

@@ -26,11 +26,22 @@ _STANDS = 0.1  # of the reference's path: an arm that moves less stands; one tha
 class AveragedPeriod:
     """The mean of many periods over M phase bins.
 
-    ``mean``, shape (M, C), is at phases ``m period / M`` [s]; ``count``, shape (M,), holds the samples in each bin, 0
-    where the mean is interpolated. ``used`` are the numbers of the periods averaged, counted from the start of the
-    first, ``excluded`` those of the periods left out, and why. ``noise_std``, shape (C,), is the standard deviation of
-    a single sample over the periods, None with fewer than two; ``drift``, shape (C,), the root-mean-square change, over
-    hundredths of the period, from the first periods averaged to the last.
+    Attributes
+    ----------
+    period : float
+        [s]
+    mean : ndarray, shape (M, C)
+        At phases ``m period / M``.
+    count : ndarray of int, shape (M,)
+        Samples in each bin; 0 where the mean is interpolated.
+    used : tuple of int
+        Numbers of the periods averaged, counted from the start of the first.
+    excluded : tuple of (int, str)
+        Numbers of the periods left out, and why.
+    noise_std : ndarray, shape (C,), or None
+        Standard deviation of a single sample over the periods; None with fewer than two.
+    drift : ndarray, shape (C,)
+        Root-mean-square change, over hundredths of the period, from the first periods averaged to the last.
     """
 
     period: float
@@ -66,11 +77,24 @@ class PeriodAverage:
     average may exceed ``outlier_factor`` times the usual one. The first five periods are held back and judged against
     their median; later ones against a running average that follows slow drift.
 
-    ``period`` is T [s], ``bins`` M, ``channels`` are the names of the C signals. ``transient`` periods are dropped at
-    the start; a period has to fill half of its bins to count. ``travel``, shape (S,), is the motion
-    of the reference in each of S equal parts of the period, see :func:`travel`: a period in which the first ``moving``
-    channels, which are positions, stand while the reference moves is left out, as when the arm has been stopped.
-    ``current`` is the number of the period being collected, None before the first sample.
+    Attributes
+    ----------
+    period : float
+        T [s]
+    bins : int
+        M; a period has to fill half of them to count.
+    channels : tuple of str
+        Names of the C signals.
+    transient : int
+        Periods dropped at the start.
+    outlier_factor : float
+    travel : ndarray, shape (S,), or None
+        Motion of the reference in each of S equal parts of the period, see :func:`travel`. A period in which the first
+        ``moving`` channels stand while the reference moves is left out, as when the arm has been stopped.
+    moving : int
+        Number of channels that are positions.
+    current : int or None
+        Number of the period being collected; None before the first sample.
     """
 
     period: float
@@ -105,8 +129,12 @@ class PeriodAverage:
     def add(self, elapsed: Array, values: Array) -> None:
         """Add samples in the order of their stamps.
 
-        ``elapsed``, shape (M,): stamps, from the start of period 0 [s]; negative ones are ignored. ``values``, shape
-        (M, C): finite.
+        Parameters
+        ----------
+        elapsed : ndarray, shape (M,)
+            Stamps, from the start of period 0 [s]; negative ones are ignored.
+        values : ndarray, shape (M, C)
+            Finite.
         """
         place = elapsed * (self.bins / self.period) + 0.5
         index = np.floor(place).astype(np.int64)

@@ -27,8 +27,14 @@ class FourierFit:
 
     ``x(t) = c_0 + sum_k a_k cos(k w t) + b_k sin(k w t)``, ``w = 2 pi base_frequency``.
 
-    ``base_frequency`` is in Hz, ``offset``, shape (n,), is c_0, ``cosine`` and ``sine``, shape (L, n), are a and b.
-    ``residual_std``, shape (n,), is the standard deviation of the residual, corrected for the 2 L + 1 coefficients.
+    Attributes
+    ----------
+    base_frequency : float
+        [Hz]
+    offset : ndarray, shape (n,)
+    cosine, sine : ndarray, shape (L, n)
+    residual_std : ndarray, shape (n,)
+        Standard deviation of the residual, corrected for the 2 L + 1 coefficients.
     """
 
     base_frequency: float
@@ -45,7 +51,10 @@ class FourierFit:
     def evaluate(self, time: ArrayLike) -> tuple[Array, Array, Array]:
         """Return the signals and their analytic first and second derivatives, each of shape (N, n).
 
-        ``time``, shape (N,) [s].
+        Parameters
+        ----------
+        time : array_like, shape (N,)
+            [s]
         """
         t = np.asarray(time, dtype=np.float64)
         frequency = 2.0 * np.pi * self.base_frequency * np.arange(1, self.harmonics + 1)
@@ -64,12 +73,26 @@ def fit_fourier(
 ) -> FourierFit:
     """Fit a Fourier series with its offset to samples at any times, by weighted least squares.
 
-    ``time``, shape (N,) [s]; need not be even. ``values``, shape (N,) or (N, n). ``base_frequency`` [Hz].
-    ``harmonics``: L; the 2 L + 1 coefficients must be fewer than the samples. ``weights``, shape (N,): of the squared
-    residuals, e.g. how many samples were averaged; 0 leaves a sample out. Raises a DataError if there are too few
-    samples, or they do not tell the harmonics apart.
+    Parameters
+    ----------
+    time : array_like, shape (N,)
+        [s]; need not be even.
+    values : ndarray, shape (N,) or (N, n)
+    base_frequency : float
+        [Hz]
+    harmonics : int
+        L; the 2 L + 1 coefficients must be fewer than the samples.
+    weights : array_like, shape (N,), optional
+        Of the squared residuals, e.g. how many samples were averaged; 0 leaves a sample out.
 
-    Source: J. Swevers et al., "Optimal robot excitation and identification", IEEE T-RA 13 (1997), sec. IV.
+    Raises
+    ------
+    DataError
+        If there are too few samples, or they do not tell the harmonics apart.
+
+    References
+    ----------
+    J. Swevers et al., "Optimal robot excitation and identification", IEEE T-RA 13 (1997), sec. IV.
     """
     t = np.asarray(time, dtype=np.float64)
     x = np.asarray(values, dtype=np.float64).reshape(len(t), -1)
@@ -105,8 +128,15 @@ def noise_of_one_period(values: Array) -> Array:
     deviation s has squared amplitudes there of mean ``4 s^2 / N`` and, since they are exponentially
     distributed, of median ``4 s^2 log(2) / N``, which single lines do not change.
 
-    ``values``, shape (N, n): one period, evenly sampled. The result has the shape (n,): in the unit of the values; zero
-    for fewer than 16 samples.
+    Parameters
+    ----------
+    values : ndarray, shape (N, n)
+        One period, evenly sampled.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        In the unit of the values; zero for fewer than 16 samples.
     """
     count = len(values)
     if count < 16:
@@ -124,8 +154,14 @@ def choose_harmonics(values: Array, noise_std: ArrayLike, period: float) -> int:
     ``s / sqrt(N) w^2 sqrt(2 sum k^4)``, stays within 1 % of the root-mean-square acceleration of the
     joint that moves most clearly. The result is at least one.
 
-    ``values``, shape (N, n): one period, evenly sampled. ``noise_std``, shape (n,): standard deviation s of these
-    samples' noise. ``period`` [s].
+    Parameters
+    ----------
+    values : ndarray, shape (N, n)
+        One period, evenly sampled.
+    noise_std : array_like, shape (n,)
+        Standard deviation s of these samples' noise.
+    period : float
+        [s]
     """
     count = len(values)
     most = max(1, min(MOST_HARMONICS, (count - 1) // 4))

@@ -37,11 +37,28 @@ def guarded_smoothing(
     Each pass replaces a sample by the least-squares cubic through it and its two neighbours on each side,
     ``y_i = (-3 x_{i-2} + 12 x_{i-1} + 17 x_i + 12 x_{i+1} - 3 x_{i+2}) / 35``; near an end, through the last five.
 
-    ``values``, shape (N,) or (N, n): evenly sampled; N at least 5. ``passes``: how often it is applied at most.
-    ``guard``: largest change of any sample from its measured value, as a fraction of its column's range; the pass that
-    would exceed it is not applied. ``periodic``: the signal repeats after N samples. Returns ``smoothed``, shape of
-    ``values``; ``applied``, shape (n,): passes applied to each column. Raises a DataError if ``passes`` is negative or
-    there are fewer than five samples.
+    Parameters
+    ----------
+    values : ndarray, shape (N,) or (N, n)
+        Evenly sampled; N at least 5.
+    passes : int
+        How often it is applied at most.
+    guard : float
+        Largest change of any sample from its measured value, as a fraction of its column's range;
+        the pass that would exceed it is not applied.
+    periodic : bool
+        The signal repeats after N samples.
+
+    Returns
+    -------
+    smoothed : ndarray, shape of ``values``
+    applied : ndarray of int, shape (n,)
+        Passes applied to each column.
+
+    Raises
+    ------
+    DataError
+        If ``passes`` is negative or there are fewer than five samples.
     """
     if passes < 0:
         raise DataError(f'smoothing: expected 0 passes or more, got {passes}')
@@ -100,10 +117,28 @@ def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = 
     Two passes of order ``m`` have the gain ``1 / (1 + (sqrt(2) - 1) (w / w_c)^(2 m))``, with ``w = tan(pi f / rate)``
     as by the bilinear transform. Both are done at once, in the frequency domain.
 
-    ``values``, shape (N, ...): evenly sampled along one axis; single precision stays single. ``rate`` [Hz]. ``cutoff``:
-    where the result's amplitude is down by a factor sqrt(2) [Hz]; below half the rate. ``order``: order of each pass.
-    ``axis``: of time. The result, of the shape of ``values``, is not delayed; :func:`settling_samples` at each end are
-    affected by the end. Raises a DataError if the cutoff is not between 0 and half the rate.
+    Parameters
+    ----------
+    values : ndarray, shape (N, ...)
+        Evenly sampled along one axis; single precision stays single.
+    rate : float
+        [Hz]
+    cutoff : float
+        Where the result's amplitude is down by a factor sqrt(2) [Hz]; below half the rate.
+    order : int
+        Order of each pass.
+    axis : int
+        Of time.
+
+    Returns
+    -------
+    ndarray, shape of ``values``
+        Not delayed. :func:`settling_samples` at each end are affected by the end.
+
+    Raises
+    ------
+    DataError
+        If the cutoff is not between 0 and half the rate.
     """
     if not 0.0 < cutoff < 0.5 * rate:
         raise DataError(f'filter: expected a cutoff between 0 and half the rate, {0.5 * rate:g} Hz; got {cutoff:g} Hz')
@@ -157,9 +192,14 @@ def settling_samples(rate: float, cutoff: float) -> int:
 class Bandwidth:
     """Bandwidth and noise of a motion, from its spectrum.
 
-    ``cutoff`` is proposed for a zero-phase low-pass over all joints [Hz]. Below ``motion``, shape (n,), lie 99.9 % of a
-    joint's velocity power [Hz], 0 where it stands still; ``noise_std``, shape (n,), is the standard deviation of the
-    position's white noise [rad].
+    Attributes
+    ----------
+    cutoff : float
+        Proposed for a zero-phase low-pass over all joints [Hz].
+    motion : ndarray, shape (n,)
+        Below this frequency lie 99.9 % of a joint's velocity power [Hz]; 0 where it stands still.
+    noise_std : ndarray, shape (n,)
+        Standard deviation of the position's white noise [rad].
     """
 
     cutoff: float
@@ -265,7 +305,12 @@ def _smoothed(values: Array, half_width: int) -> Array:
 def motion_band(velocity: Array, rate: float) -> float:
     """Return the frequency below which 95 % of a motion's velocity power lie, the median over the moving joints [Hz].
 
-    ``velocity``, shape (N, n): evenly sampled [rad/s]. ``rate`` [Hz].
+    Parameters
+    ----------
+    velocity : ndarray, shape (N, n)
+        Evenly sampled [rad/s].
+    rate : float
+        [Hz]
     """
     window = hann(min(len(velocity), max(256, len(velocity) // 2)))
     columns = [power_spectrum(column, rate, window, centred=False) for column in velocity.T]  # an hour is large

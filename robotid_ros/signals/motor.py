@@ -24,9 +24,18 @@ def prior_factors(torque: Array, prior: Array, velocity: Array, acceleration: Ar
     Per joint ``tau = s tau_prior + c sign(dq) + v dq + I ddq + o`` is fitted by least squares, so that
     friction, the rotor's inertia and an offset do not count.
 
-    ``torque``, ``prior``, shape (N, n): measured, and predicted by the prior model [N m]. ``velocity``,
-    ``acceleration``, shape (N, n) [rad/s, rad/s^2]. The result has the shape (n,): ``s``; NaN where it is less than six
-    standard deviations from zero (with one independent sample in twenty), that is, where the data do not determine it.
+    Parameters
+    ----------
+    torque, prior : ndarray, shape (N, n)
+        Measured, and predicted by the prior model [N m].
+    velocity, acceleration : ndarray, shape (N, n)
+        [rad/s, rad/s^2]
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        ``s``; NaN where it is less than six standard deviations from zero (with one independent sample in
+        twenty), that is, where the data do not determine it.
     """
     factors = np.full(torque.shape[1], np.nan)
     for j in range(torque.shape[1]):
@@ -46,8 +55,12 @@ def prior_factors(torque: Array, prior: Array, velocity: Array, acceleration: Ar
 def check_motor_side(factors: Array, joint_names: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence on signs, and one on sizes, of measured torques that look wrong beside a prior model's.
 
-    ``factors``, shape (n,): of measured torques over those of the prior model, see :func:`prior_factors`: they should
-    be near one, and near each other.
+    Parameters
+    ----------
+    factors : ndarray, shape (n,)
+        Of measured torques over those of the prior model, see :func:`prior_factors`: they should be near one, and near
+        each other.
+    joint_names : sequence of str
     """
     known = np.abs(factors[np.isfinite(factors)])
     usual = float(np.median(known)) if len(known) > 2 else 1.0

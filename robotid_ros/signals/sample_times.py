@@ -181,10 +181,19 @@ class LateStamps:
     lacked 2 % of the inertial torque. Where no message was lost between two, the acceleration of the later one's own
     step is known, ``a[k] = (v[k] - v[k-1]) / h``, and its effort belongs to the state in which that step began.
 
-    ``messages`` counts those so far, ``repeated`` those that had the stamp of the message before and another position,
-    ``moved`` those that were given another time; ``latest`` is the largest change of a stamp [s]. ``acceleration``,
-    shape (M, n), is that of the messages last corrected, each over its own step [rad/s^2 or m/s^2]; NaN where it is not
-    known, and None before the step is.
+    Attributes
+    ----------
+    acceleration : ndarray, shape (M, n), or None
+        Of the messages last corrected, each over its own step; NaN where that is not known. None before the step is
+        known [rad/s^2 or m/s^2].
+    messages : int
+        Messages so far.
+    repeated : int
+        Those that had the stamp of the message before, and another position.
+    moved : int
+        Those that were given another time.
+    latest : float
+        Largest change of a stamp [s].
     """
 
     messages: int = 0
@@ -206,9 +215,17 @@ class LateStamps:
     def correct(self, stamp: IntArray, position: Array, velocity: Array) -> IntArray:
         """Return the times of the next messages.
 
-        ``stamp``, shape (M,): as they came [ns]; 0 where there is none. ``position``, ``velocity``, shape (M, n) [rad
-        or m], [rad/s or m/s]; a message without velocities has NaN, and counts as one step. The result has the shape
-        (M,) [ns]; the same array where nothing is to be changed.
+        Parameters
+        ----------
+        stamp : ndarray of int64, shape (M,)
+            As they came [ns]; 0 where there is none.
+        position, velocity : ndarray, shape (M, n)
+            [rad or m], [rad/s or m/s]; a message without velocities has NaN, and counts as one step.
+
+        Returns
+        -------
+        ndarray of int64, shape (M,)
+            [ns]; the same array where nothing is to be changed.
         """
         if not len(stamp):
             return stamp

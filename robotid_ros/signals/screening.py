@@ -48,7 +48,10 @@ class TurnUnwrapper:
     A step within 0.7 rad of a whole turn between consecutive samples is a jump of the reported number, since no arm
     makes a turn between two samples.
 
-    ``wraps`` counts the jumps found.
+    Attributes
+    ----------
+    wraps : int
+        Jumps found.
     """
 
     wraps: int = 0
@@ -58,8 +61,15 @@ class TurnUnwrapper:
     def unwrap(self, position: Array) -> Array:
         """Return the next positions without jumps.
 
-        ``position``, shape (M, n): finite, in the order of time [rad]. The result has the shape (M, n): positions as
-        reported up to the first jump.
+        Parameters
+        ----------
+        position : ndarray, shape (M, n)
+            Finite, in the order of time [rad].
+
+        Returns
+        -------
+        ndarray, shape (M, n)
+            Positions as reported up to the first jump.
         """
         if not len(position):
             return position
@@ -82,15 +92,23 @@ class TurnUnwrapper:
 class SampleScreen:
     """Screens chunks of one stream, in order of arrival, with constant memory.
 
-    ``channels`` names the value columns, ``bad_channels`` counts the NaN of each. ``step`` is the sampling interval,
-    the median over the first 64 steps, 0 until known, ``jump`` the smallest clock jump [s].
-
-    ``counts`` has all ``samples``, those ``unstamped``, with stamp zero, ``repeated`` and ``backward``, with a stamp
-    equal to, or before, the latest one, ``stray``, single stamps more than 0.1 s off between two that are consistent,
-    and ``not_a_number``, with a NaN or an infinity in a signal that is needed: all these are left out. ``clock_jumps``:
-    times the stamps jumped against the clock of arrival, or backward by more than 0.1 s; ``displaced``: samples whose
-    stamps are off since, left out of averages. ``gaps`` and ``missing``: steps of more than 1.5 sampling intervals, and
-    the samples that would have filled them; ``longest_gap`` [s].
+    Attributes
+    ----------
+    channels : sequence of str
+        Names of the value columns, for :attr:`bad_channels`.
+    jump : float
+        Smallest clock jump [s].
+    counts : dict of str to int
+        Number of faults of each kind: of all ``samples``, those ``unstamped``, with stamp zero, ``repeated`` and
+        ``backward``, with a stamp equal to, or before, the latest one, ``stray``, single stamps more than 0.1 s off
+        between two that are consistent, and ``not_a_number``, with a NaN or an infinity in a signal that is needed: all
+        these are left out. ``clock_jumps``: times the stamps jumped against the clock of arrival, or backward by more
+        than 0.1 s; ``displaced``: samples whose stamps are off since, left out of averages. ``gaps`` and ``missing``:
+        steps of more than 1.5 sampling intervals, and the samples that would have filled them; ``longest_gap`` [s].
+    step : float
+        Sampling interval [s], the median over the first 64 steps; 0 until known.
+    bad_channels : dict of str to int
+        How many NaN each channel had.
     """
 
     channels: Sequence[str] = ()
@@ -111,10 +129,22 @@ class SampleScreen:
     ) -> tuple[BoolArray, BoolArray, IntArray]:
         """Look at the next samples.
 
-        ``stamp``, shape (M,) [ns]. ``values``, shape (M, C). ``arrival``, shape (M,): times of sending or arrival by a
-        clock that does not jump [ns]; they may be late. Returns ``usable``, shape (M,): which samples are stamped, in
-        order and finite; ``displaced``, shape (M,): which stamps are off by the jumps so far; ``jumps``: samples at
-        which the clock jumped.
+        Parameters
+        ----------
+        stamp : ndarray of int64, shape (M,)
+            [ns]
+        values : ndarray, shape (M, C)
+        arrival : ndarray of int64, shape (M,), optional
+            Times of sending or arrival by a clock that does not jump [ns]; they may be late.
+
+        Returns
+        -------
+        usable : ndarray of bool, shape (M,)
+            Which samples are stamped, in order and finite.
+        displaced : ndarray of bool, shape (M,)
+            Which stamps are off by the jumps so far.
+        jumps : ndarray of int
+            Samples at which the clock jumped.
         """
         self.counts['samples'] += len(stamp)
         stamped = stamp != 0
