@@ -36,31 +36,12 @@ def frozen_array(
 ) -> Array:
     """Return ``value`` as a read-only array after checking its shape and values.
 
-    It is a copy, unless ``value`` is a read-only array already, of its own memory or that of another one.
+    It is a copy, unless ``value`` is a read-only array already, of its own memory or that of another one. Raises a
+    RobotIdError of the given type, if the shape differs, or a value is not finite or too small.
 
-    Parameters
-    ----------
-    value : array_like
-        The input.
-    name : str
-        Its name in messages.
-    shape : tuple of int or None
-        Expected length of each axis; None takes any length.
-    error : type of RobotIdError
-        Class of the error.
-    finite : bool
-        Refuse NaN, infinities, and numbers whose squares are infinite.
-    at_least, above : float
-        Refuse smaller numbers, or these and smaller ones.
-
-    Returns
-    -------
-    ndarray, float64, read-only
-
-    Raises
-    ------
-    RobotIdError
-        Of the given type, if the shape differs, or a value is not finite or too small.
+    ``value``: the input. ``name``: its name in messages. ``shape``: expected length of each axis; None takes any
+    length. ``error``: class of the error. ``finite``: refuse NaN, infinities, and numbers whose squares are infinite.
+    ``at_least``, ``above``: refuse smaller numbers, or these and smaller ones.
     """
     short = name.rpartition(': ')[2]
     try:

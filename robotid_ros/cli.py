@@ -21,9 +21,7 @@ from collections.abc import Callable, Sequence
 
 from robotid_ros.commands import COMMANDS, load_command
 from robotid_ros.errors import INTERRUPTED, RobotIdError
-from robotid_ros.threads import use_one_thread
-
-FAULT = 70  # EX_SOFTWARE of sysexits.h
+from robotid_ros.imports import use_one_thread
 
 
 def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
@@ -100,7 +98,7 @@ def main(arguments: Sequence[str] | None = None, begin: Callable[[], object] = l
         return 1
     except Exception as fault:
         print(f'{name}: {_described(fault)}', file=sys.stderr)
-        return FAULT
+        return 70  # EX_SOFTWARE of sysexits.h
     finally:
         if 'robotid_ros.files' in sys.modules:  # a help text writes none
             from robotid_ros.files import remove_unused_folders

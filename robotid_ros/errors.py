@@ -71,14 +71,8 @@ class MissingDependencyError(RobotIdError, ImportError):
     def of(cls, package: str, extra: str, purpose: str) -> 'MissingDependencyError':
         """Return the error for one missing package.
 
-        Parameters
-        ----------
-        package : str
-            Name on PyPI.
-        extra : str
-            The extra of ``robotid_ros`` that brings it.
-        purpose : str
-            What it is needed for, to follow "is needed to".
+        ``package``: name on PyPI. ``extra``: the extra of ``robotid_ros`` that brings it. ``purpose``: what it is
+        needed for, to follow "is needed to".
         """
         return cls(f"'{package}' is needed to {purpose}; install it with: pip install 'robotid_ros[{extra}]'")
 

@@ -35,13 +35,8 @@ def file_hash(path: str | Path) -> str:
 def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its name only when everything is written.
 
-    Until then an older file of that name stays as it is.
-
-    Raises
-    ------
-    DataError
-        If the folder does not exist or cannot be written, or the name is that of a folder, a device or a symbolic
-        link, which would be replaced.
+    Until then an older file of that name stays as it is. Raises a DataError if the folder does not exist or cannot be
+    written, or the name is that of a folder, a device or a symbolic link, which would be replaced.
     """
     path = Path(path)
     _require_plain(path)

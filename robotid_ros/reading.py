@@ -55,10 +55,7 @@ def refusing(what: str, error: type[RobotIdError], **about: Any) -> Iterator[Non
 def read_text(path: str | Path, what: str, error: type[RobotIdError]) -> str:
     """Return the text of a file in UTF-8; ``what`` it is to be is, for example, ``'DH file'``.
 
-    Raises
-    ------
-    RobotIdError
-        Of the given type, if the file does not exist, is no file, is too large or is not UTF-8.
+    Raises a RobotIdError of the given type, if the file does not exist, is no file, is too large or is not UTF-8.
     """
     path = Path(path).expanduser()
     with refusing(f"{what} '{path}'", error, file=str(path)):

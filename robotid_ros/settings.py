@@ -29,47 +29,9 @@ _WORDS = {float: 'number', int: 'whole number', bool: 'true or false', str: 'tex
 _PLURALS = {float: 'numbers', int: 'whole numbers', bool: 'true or false', str: 'names', Path: 'paths'}
 
 
-def setting(
-    default: Any,
-    description: str,
-    *,
-    unit: str = '',
-    range: tuple[float, float] | None = None,
-    choices: tuple[str, ...] = (),
-    length: tuple[int, ...] = (),
-    accepted: Callable[[Any], object] | None = None,
-    read_only: bool = False,
-) -> Any:
-    """Return the dataclass field of a setting.
-
-    Parameters
-    ----------
-    default : object
-        The value where none is given.
-    description : str
-        A short phrase; the command line, the ROS parameter and the manual show it.
-    unit : str
-        Of the number, or of each entry of a list.
-    range : (float, float), optional
-        Smallest and largest number allowed, both included; they hold for each entry of a list.
-    choices : tuple of str
-        Words allowed; they hold for each entry of a list.
-    length : tuple of int
-        Lengths allowed of a list.
-    accepted : callable, optional
-        Raises a ValueError that says what is wrong with a value; called with each entry of a list.
-    read_only : bool
-        Whether the ROS parameter cannot be changed after the node has started.
-    """
-    metadata = {
-        'description': description,
-        'unit': unit,
-        'range': range,
-        'choices': choices,
-        'length': length,
-        'accepted': accepted,
-        'read_only': read_only,
-    }
+def setting(default: Any, description: str, **more: Any) -> Any:
+    """Return the dataclass field of a setting; ``more`` is its unit, its range and so on, see :class:`Setting`."""
+    metadata = {'description': description, **more}
     if isinstance(default, Mapping):
         return field(default_factory=lambda: dict(default), metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -77,40 +39,24 @@ def setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One field of a configuration, for the command line, the nodes and the manual.
-
-    Attributes
-    ----------
-    kind : {float, int, bool, str, Path}
-        Type of the value, of each entry of a list, or of each value of a mapping.
-    form : {'one', 'list', 'mapping'}
-    optional : bool
-        Whether None is allowed.
-    name, default, description, unit, range, choices, length, accepted, read_only
-        See :func:`setting`.
-    """
+    """One field of a configuration, for the command line, the nodes and the manual."""
 
     name: str
-    kind: type
+    kind: type  # float, int, bool, str or Path: of the value, of each entry of a list, or of each value of a mapping
     form: Literal['one', 'list', 'mapping']
-    optional: bool
+    optional: bool  # whether None is allowed
     default: Any
-    description: str
-    unit: str
-    range: tuple[float, float] | None
-    choices: tuple[str, ...]
-    length: tuple[int, ...]
-    accepted: Callable[[Any], object] | None
-    read_only: bool
+    description: str  # a short phrase; the command line, the ROS parameter and the manual show it
+    # The next four are those of each entry, where the value is a list.
+    unit: str = ''
+    range: tuple[float, float] | None = None  # smallest and largest number allowed, both included
+    choices: tuple[str, ...] = ()  # words allowed
+    accepted: Callable[[Any], object] | None = None  # raises a ValueError that says what is wrong with a value
+    length: tuple[int, ...] = ()  # lengths allowed of a list
+    read_only: bool = False  # whether the ROS parameter cannot be changed after the node has started
 
     def converted(self, value: Any) -> Any:
-        """Return a value as the field holds it.
-
-        Raises
-        ------
-        ValueError
-            If it cannot be used; the message follows "name: ".
-        """
+        """Return a value as the field holds it; the message of a ValueError, if it cannot be used, follows "name: "."""
         if value is None and self.optional:
             return None
         if self.form == 'mapping':
@@ -189,10 +135,7 @@ class Settings:
     def from_dict(cls: type[Config], content: Mapping[str, Any]) -> Config:
         """Build from plain values, as a YAML file holds them.
 
-        Raises
-        ------
-        RobotIdError
-            Of the class's own type, if a name is unknown or a value cannot be used.
+        Raises a RobotIdError, of the class's own type, if a name is unknown or a value cannot be used.
         """
         if not isinstance(content, Mapping):
             raise cls.error(f'expected a mapping of settings, got {content!r:.60}')
@@ -247,7 +190,7 @@ def _type(hint: Any, metadata: Mapping[str, Any]) -> dict[str, Any]:
         form, hint = 'list', get_args(hint)[0]
     elif get_origin(hint) is not Literal and get_args(hint):
         form, hint = 'mapping', get_args(hint)[-1]
-    choices = metadata['choices']
+    choices = metadata.get('choices', ())
     if get_origin(hint) is Literal:
         choices, hint = choices or get_args(hint), str
     if hint not in _WORDS:

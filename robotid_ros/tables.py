@@ -63,29 +63,14 @@ def read_table(
 ) -> Table:
     """Read a CSV file into arrays of several columns each.
 
-    The memory needed is that of the arrays and of one piece of the file.
+    The ``layout`` says which columns form each array, with None for a column of NaN; it may be a function of the names
+    of all columns. ``what`` is what the message about an absent column calls the file, the path by default. Columns
+    named in ``text`` hold text, as far as they are in the file; arrays named in ``blank`` may have fields that are
+    blank or not finite. The memory needed is that of the arrays and of one piece of the file.
 
-    Parameters
-    ----------
-    path : str or Path
-    layout : mapping of str to sequence of str or None, or callable
-        For each array the columns that form it, with None for a column of NaN; or what returns that, from the names of
-        all columns.
-    what : str
-        What the message about an absent column calls the file; the path by default.
-    text : collection of str
-        Columns that hold text, as far as they are in the file.
-    blank : collection of str
-        Arrays whose fields may be blank or not finite. In the others such a field is an error.
-    error : type of RobotIdError
-        What to raise.
-
-    Raises
-    ------
-    RobotIdError
-        Of the given type, if the file cannot be read, is not UTF-8, has a column twice or no row, if a line
-        has not as many fields as there are columns, or if a field is not a number. The message names the file
-        and, where there is one, line and column.
+    Raises an ``error`` if the file cannot be read, is not UTF-8, has a column twice or no row, if a line has not as
+    many fields as there are columns, or if a field is not a number. The message names the file and, where there is one,
+    line and column.
     """
     path = Path(path).expanduser()
     pieces: list[dict[str, Array]] = []

@@ -43,8 +43,7 @@ from robotid_ros.identification.plausibility import held_joints, require_held
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.progress import Progress
 
-REPLAY = 'replay.yaml'
-"""Beside a result: the last replay of a recording."""
+REPLAY = 'replay.yaml'  # beside a result: the last replay of a recording
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,18 +70,10 @@ def load_datasets(
     """Read recordings, or datasets that were processed before.
 
     With ``train_fraction``, every recording is cut there before any filter sees it: the part before trains, the rest is
-    held out. ``topic`` is that of bags.
+    held out. ``topic`` is that of bags. Raises a DataError if a file cannot be used, or cannot be cut: an average over
+    periods, or a dataset.
 
-    Returns
-    -------
-    training, held_out : list of Dataset
-        The second is empty without ``train_fraction``.
-    summaries : list of str
-
-    Raises
-    ------
-    DataError
-        If a file cannot be used, or cannot be cut: an average over periods, or a dataset.
+    Returns ``training``, ``held_out``: the second is empty without ``train_fraction``.
     """
     if train_fraction is not None and not 0.0 < train_fraction < 1.0:
         raise DataError(f'train_fraction: expected a number between 0 and 1, got {train_fraction:g}')
@@ -135,30 +126,16 @@ def load_by_purpose(path: Path, model: RobotModel, config: RobotConfig | None) -
 class Files:
     """Recordings or datasets to identify an arm from, and how they are read.
 
-    Parameters
-    ----------
-    training : sequence of str or Path
-    friction : sequence of str or Path
-        Recordings of friction sweeps.
-    validation : sequence of str or Path
-        Recordings or datasets that only the metrics see.
-    settings : ProcessingSettings
-    validation_settings : ProcessingSettings, optional
-        How those for validation are processed where they were made with another excitation; by default as the others.
-    train_fraction, topic
-        See :func:`load_datasets`; a fraction takes the place of ``validation``.
-
-    Raises
-    ------
-    DataError
-        If a fraction is given beside recordings to judge by, or one file for both purposes.
+    Raises a DataError if a fraction is given beside recordings to judge by, or one file for both purposes.
     """
 
     training: Sequence[str | Path]
-    friction: Sequence[str | Path] = ()
-    validation: Sequence[str | Path] = ()
+    friction: Sequence[str | Path] = ()  # recordings of friction sweeps
+    validation: Sequence[str | Path] = ()  # recordings or datasets that only the metrics see
     settings: ProcessingSettings
+    # how those for validation are processed where they were made with another excitation; by default as the others
     validation_settings: ProcessingSettings | None = None
+    # as the next: see :func:`load_datasets`; a fraction takes the place of ``validation``
     train_fraction: float | None = None
     topic: str | None = None
 
@@ -174,10 +151,7 @@ class Files:
     def read(self, model: RobotModel) -> tuple[list[Dataset], list[Dataset], list[FrictionStrokes], list[str]]:
         """Return what trains, what is held out, the friction strokes, and what was found in each file.
 
-        Raises
-        ------
-        DataError
-            As :func:`load_datasets` does; if a joint moves that the model holds at zero.
+        Raises a DataError as :func:`load_datasets` does; if a joint moves that the model holds at zero.
         """
         # Joints that are in a recording, carry a part of the arm, and are not identified, must stand still.
         held = set(held_joints(model)) if self.settings.joints else set()
@@ -217,23 +191,10 @@ def identify_files(
 ) -> Identification:
     """Identify an arm from files.
 
-    Parameters
-    ----------
-    files : Files
-    model : RobotModel
-    config : IdentificationConfig
-    selection : SelectionConfig, optional
-        Whether the recordings are dealt out to training, validation and test, and friction models compete:
-        see :func:`robotid_ros.identification.selection.select`.
-    context : mapping, optional
-        The arm as it was used, kept with the datasets in place of what their recordings say; see
-        :meth:`robotid_ros.data.context.Context.to_dict`.
-    progress : callable, optional
-
-    Raises
-    ------
-    RobotIdError
-        As reading, processing and identifying do.
+    ``selection``: whether the recordings are dealt out to training, validation and test, and friction models compete:
+    see :func:`robotid_ros.identification.selection.select`. ``context``: the arm as it was used, kept with the datasets
+    in place of what their recordings say; see :meth:`robotid_ros.data.context.Context.to_dict`. Raises a RobotIdError
+    as reading, processing and identifying do.
     """
     training, held_out, strokes, summaries = files.read(model)
     selection = selection or SelectionConfig()

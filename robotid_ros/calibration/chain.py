@@ -41,8 +41,7 @@ from robotid_ros.model.transforms import cross_matrix, rotation_x, rotation_y, r
 PARALLEL = np.deg2rad(5.0)
 """Adjacent axes closer than this to parallel get Hayati's beta: their common normal is ill-defined."""
 
-MOTIONS = ('x', 'y', 'z', 'rx', 'ry', 'rz')
-"""Elementary motions of a frame: along its axes [m], then about them [rad]."""
+MOTIONS = ('x', 'y', 'z', 'rx', 'ry', 'rz')  # elementary motions of a frame: along its axes [m], then about them [rad]
 
 Step: TypeAlias = int | Array  # an elementary motion, whose size is the next parameter, or a constant (4, 4)
 
@@ -88,12 +87,11 @@ class KinematicChain:
         """Which parameters are angles [rad], shape (P,); the others are lengths [m]."""
         return np.array([step > 2 for steps in self.segments for step in steps if isinstance(step, int)], dtype=bool)
 
-    def segment_transforms(self, values: Array) -> Array:
-        """Return the segments for given parameter values, shape (n + 1, 4, 4)."""
-        return np.stack([transform for transform, _, _ in self._placed(values)])
+    def placed(self, values: Array) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield the segments for values of the parameters, shape (P,), as transforms, shape (4, 4).
 
-    def _placed(self, values: Array) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield the segments, and axes and origins of their k parameters in their first frame, (3, k) each."""
+        With each come axes and origins of its k parameters in its first frame, (3, k) each.
+        """
         sizes = iter(values.tolist())
         for steps in self.segments:
             transform, places = np.eye(4), []
@@ -125,7 +123,7 @@ class KinematicChain:
         position = np.zeros((count, 3)) if base is None else base[:, :3, 3]
         axes, origins = np.empty((2, count, 3, len(self.names) + self.n))
         end = 0
-        for i, (segment, local_axes, local_origins) in enumerate(self._placed(values)):
+        for i, (segment, local_axes, local_origins) in enumerate(self.placed(values)):
             own = slice(end, end := end + local_axes.shape[1])
             axes[:, :, own] = _times(rotation, local_axes)
             origins[:, :, own] = _times(rotation, local_origins) + position[:, :, None]
@@ -264,7 +262,11 @@ class JointTerms:
         columns = [wave(order * chain_q) for _, order, _ in _HARMONICS for wave in (np.sin, np.cos)]
         chosen = [column for _, _, column, _ in self.terms]
         if max(chosen, default=0) >= 4 * self.chain.n:
-            columns.append(self._levers(q) if self.model is None else self._torque(self.model, q))
+            if self.model is None:
+                columns.append(self._levers(q))
+            else:  # minus the gravity torque that each joint of the chain holds
+                still = np.zeros_like(q)
+                columns.append(-inverse_dynamics(self.model, q, still, still) @ np.linalg.inv(self.chain.coupling))
         return np.hstack(columns)[:, chosen]
 
     def offsets(self, basis: Array, coefficients: Array) -> Array:
@@ -277,11 +279,6 @@ class JointTerms:
     def selected(self, index: Sequence[int]) -> 'JointTerms':
         """Return some of the terms."""
         return replace(self, terms=tuple(self.terms[k] for k in index))
-
-    def _torque(self, model: RobotModel, q: Array) -> Array:
-        """Return minus the gravity torque that each joint of the chain holds, shape (N, n)."""
-        still = np.zeros_like(q)
-        return np.asarray(-inverse_dynamics(model, q, still, still) @ np.linalg.inv(self.chain.coupling))
 
     def _levers(self, q: Array) -> Array:
         """Return z_i . ((o_j - o_i) x g/|g|) for every joint i and, within it, target j, shape (N, n (n + 1))."""

@@ -230,8 +230,8 @@ class CalibrationResult:
         """Return the corrected arm; joint terms are not part of it."""
         if isinstance(self.robot, DHTable):
             return self.calibrated_table().robot_model()
-        segments = self.chain.segment_transforms(self.fit.state.geometry)
-        return replace(self.robot, placements=segments[:-1])
+        segments = [transform for transform, _, _ in self.chain.placed(self.fit.state.geometry)]
+        return replace(self.robot, placements=np.stack(segments[:-1]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain numbers, strings and lists [m, rad]."""

@@ -47,10 +47,8 @@ from robotid_ros.report.calibration import accuracy_table, calibration_report, w
 from robotid_ros.report.wording import listed
 from robotid_ros.simulation.measured_arm import example_arm, example_table
 
-_CANDIDATES = 2000
-"""Poses that are chosen among."""
-_DRAWN = 20_000
-"""Poses drawn for that many of them that are clear."""
+_CANDIDATES = 2000  # poses that are chosen among
+_DRAWN = 20_000  # poses drawn for that many of them that are clear
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -62,12 +62,8 @@ def source_of(
     """Return the arm and the settings for some recordings: what an option gives, otherwise what they say.
 
     With the result of an identification, its joints are taken, and the description it was made from stands in where
-    the recordings have none; ``options.result`` is its path.
-
-    Raises
-    ------
-    RobotIdError
-        If nothing describes the arm, recordings contradict each other, or what they say cannot be used.
+    the recordings have none; ``options.result`` is its path. Raises a RobotIdError if nothing describes the arm,
+    recordings contradict each other, or what they say cannot be used.
     """
     if result is not None:
         options.joints = options.joints or list(result.joint_names)

@@ -139,9 +139,8 @@ def progress_bar(title: str, *, plain: bool = False) -> Iterator[Progress]:
 
     def report(fraction: float, message: str) -> None:
         nonlocal drawn, tenth, shown, last
-        last = (min(max(fraction, 0.0), 1.0), message)
-        now = time.monotonic()
-        fraction = min(max(fraction, 0.0), 1.0)
+        now, fraction = time.monotonic(), min(max(fraction, 0.0), 1.0)
+        last = fraction, message
         if now - begun < PATIENCE:
             return
         if terminal and now - drawn >= INTERVAL:

@@ -22,10 +22,9 @@ from robotid_ros.commands.options import add_robot_arguments, named_joints
 from robotid_ros.commands.sources import arm_of, expanded
 from robotid_ros.commands.terminal import save_yaml, text_table
 from robotid_ros.data.context import read_context
-from robotid_ros.data.wrench_recording import AXES, read_wrench
 from robotid_ros.errors import DataError
 from robotid_ros.files import output_folder
-from robotid_ros.loads.wrench import WrenchResult, identify_wrench
+from robotid_ros.loads.wrench import AXES, WrenchResult, identify_wrench, read_wrench
 from robotid_ros.reading import read_yaml, refusing
 
 

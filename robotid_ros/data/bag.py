@@ -42,6 +42,7 @@ JOINT_STATE = 'sensor_msgs/msg/JointState'
 STRING = 'std_msgs/msg/String'
 DESCRIPTION = 'robot_description'
 TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
+WRENCH = 'geometry_msgs/msg/WrenchStamped'
 METADATA = 'metadata.yaml'
 DATA_FILE = re.compile(r'\.(db3|mcap)(\.zstd)?$')
 BATCH = 4096  # messages decoded at a time, at most

@@ -249,18 +249,8 @@ class EvenRecording:
     def filtered(self, cutoff: float, provenance: Mapping[str, Any] | None = None, every: int = 1) -> Dataset:
         """Return the dataset of one zero-phase low-pass over all signals.
 
-        Parameters
-        ----------
-        cutoff : float
-            [Hz]; from half the rate on, nothing is filtered.
-        provenance : mapping, optional
-        every : int
-            Of so many samples, one is kept.
-
-        Raises
-        ------
-        DataError
-            If no run is long enough to be filtered and trimmed.
+        ``cutoff`` [Hz]; from half the rate on, nothing is filtered. ``every``: of so many samples, one is kept. Raises
+        a DataError if no run is long enough to be filtered and trimmed.
         """
         edge = settling_samples(self.rate, cutoff) if self.trimmed is None else round(self.trimmed * self.rate)
         # A quartic through five samples is the central difference; half a period of the cutoff is the widest window

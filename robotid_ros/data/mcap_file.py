@@ -39,28 +39,12 @@ LARGEST_CHUNK = 1 << 28  # [bytes]; a chunk with a larger size is damaged
 class McapFile:
     """An MCAP file: its topics, by its summary or by all of it, and its messages in the order of the file.
 
-    Parameters
-    ----------
-    path : Path
+    ``topics`` holds the types of those with messages in CDR, ``complete`` says whether the file has its end, ``share``
+    how much of it was read. ``faults`` counts, of the last reading, ``cut_off_bytes`` after the last whole record,
+    ``damaged_chunks`` that were left out, and ``absent_messages`` that the summary counts but were not found.
 
-    Attributes
-    ----------
-    topics : dict of str to str
-        Types of those that have messages in CDR.
-    complete : bool
-        Whether it has its end.
-    faults : dict of str to int
-        Of the last reading: ``cut_off_bytes`` after the last whole record, ``damaged_chunks`` that were left out,
-        ``absent_messages`` that the summary counts but were not found.
-    share : float
-        How much of the file was read.
-
-    Raises
-    ------
-    DataError
-        If it is no MCAP file.
-    MissingDependencyError
-        If it is compressed, and the library for that is absent.
+    Raises a DataError if it is no MCAP file, a MissingDependencyError if it is compressed and the library for that is
+    absent.
     """
 
     def __init__(self, path: Path) -> None:

@@ -92,20 +92,11 @@ COUNTS = ('messages', 'undecodable', 'other_joints', 'missing_joints', 'order_ch
 
 
 class CdrReader:
-    """Reads the fields of one message in their order.
+    """Reads the fields of one message in their order: encapsulation header and plain CDR, in either byte order.
 
-    Parameters
-    ----------
-    data : bytes
-        Encapsulation header and plain CDR, either byte order.
-    aligned_empty : bool
-        Whether the position is aligned to 8 bytes after an empty array of doubles too: implementations differ. Those
-        of ``serialize_message`` do not align, but reserve the length of a message that does (:meth:`ended`).
-
-    Raises
-    ------
-    ValueError
-        Here and in every method, if the message is not plain CDR or ends too early.
+    Implementations differ in whether the position is aligned to 8 bytes after an empty array of doubles too
+    (``aligned_empty``). Those of ``serialize_message`` do not align, but reserve the length of a message that does
+    (:meth:`ended`). Every method raises a ValueError if the message is not plain CDR or ends too early.
     """
 
     def __init__(self, data: bytes, aligned_empty: bool = False) -> None:
@@ -228,23 +219,15 @@ def decode_layout(data: bytes) -> Layout | None:
 
 @dataclass(slots=True)
 class JointStateDecoder:
-    """Decodes streams of serialised JointState messages; remembers their layouts.
-
-    Attributes
-    ----------
-    joints : tuple of str
-        The joints wanted, in the order wanted; empty takes those of the message with the most
-        joints among the first ones (a gripper may publish on the same topic).
-    layouts : list of Layout
-        Every layout so far.
-    counts : dict of str to int
-        Messages so far, those of no use by their reason, and how often the order of the joints changed.
-    """
+    """Decodes streams of serialised JointState messages; remembers their layouts."""
 
     MOST_LAYOUTS: ClassVar[int] = 64  # more of them are not a stream of joint states
 
+    # the joints wanted, in the order wanted; empty takes those of the message with the most joints among the first ones
+    # (a gripper may publish on the same topic)
     joints: tuple[str, ...] = ()
-    layouts: list[Layout] = field(default_factory=list)
+    layouts: list[Layout] = field(default_factory=list)  # every layout so far
+    # messages so far, those of no use by their reason, and how often the order of the joints changed
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     _names: set[str] = field(default_factory=set)
     _orders: dict[tuple[str, ...], int] = field(default_factory=dict)

@@ -32,9 +32,16 @@ from robotid_ros.data.strokes import FrictionStrokes, cut_strokes
 from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import channel_names
-from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
 from robotid_ros.signals.repetition import own_repetition, repetition
-from robotid_ros.signals.sample_times import MOST, SMOOTHER, sample_times, velocity_remark, velocity_share
+from robotid_ros.signals.sample_times import (
+    MOST,
+    SMOOTHER,
+    LateStamps,
+    late_stamps_remark,
+    sample_times,
+    velocity_remark,
+    velocity_share,
+)
 from robotid_ros.signals.screening import SampleScreen, TurnUnwrapper, find_spikes, find_steps, steps_remark
 
 _LATEST = 4e9  # [s]: 64 bits count nanoseconds for 292 years, a damaged line may state any number

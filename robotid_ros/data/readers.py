@@ -38,21 +38,9 @@ SUFFIXES = ('.csv', '.npz', '.mcap', '.db3')
 def read_csv(path: str | Path) -> Recording:
     """Read a recording from CSV.
 
-    Parameters
-    ----------
-    path : str or Path
-        Separated by commas; a blank field or ``nan`` is a missing value.
-
-    Returns
-    -------
-    Recording
-        Columns of a quantity that some joint lacks are NaN for that joint.
-
-    Raises
-    ------
-    DataError
-        If there is no such file, no ``time`` or position column, a column twice, a line of another
-        length, something that is no number, or no sample.
+    It is separated by commas; a blank field or ``nan`` is a missing value. Where a joint lacks a quantity that others
+    have, its column is NaN. Raises a DataError if there is no such file, no ``time`` or position column, a
+    column twice, a line of another length, something that is no number, or no sample.
     """
     path = Path(path)
     table = read_table(path, lambda names: _layout(names, path), blank=QUANTITIES)

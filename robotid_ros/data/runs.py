@@ -131,7 +131,8 @@ def averaged_dataset(
         'torque_noise_std': None if scatter is None or step > 0.0 else scatter[n : 2 * n].tolist(),
         'torque_drift': average.drift[n : 2 * n].tolist(),
         'step': step,
-        'standing_still': standing_still(q, position_noise, joints),
+        # Those whose position shows no motion beyond its noise.
+        'standing_still': [joints[j] for j in np.flatnonzero(q.std(axis=0) <= 3.0 * position_noise + 1e-9)],
         # Of coupled motors it is not these speeds that give the power.
         'warnings': [] if settings.effort_at == 'motors' else _warnings(dq, torque),
     }
@@ -163,12 +164,6 @@ def _require_repeating(average: AveragedPeriod, joints: tuple[str, ...]) -> None
                 f'(rms) from period to period, and moves by {motion:.3g}'
             )
             raise NoUsablePeriodError(message, name=joint, found=scatter)
-
-
-def standing_still(position: Any, noise_std: Any, joints: tuple[str, ...]) -> list[str]:
-    """Return the joints whose position shows no motion beyond its noise."""
-    spread = np.std(position, axis=0)
-    return [joint for joint, s, noise in zip(joints, spread, noise_std, strict=True) if s <= 3.0 * noise + 1e-9]
 
 
 def _warnings(dq: Any, torque: Any) -> list[str]:
@@ -316,17 +311,8 @@ def harmless_gap(time: Array, position: Array) -> float:
     four times what it misses by a single sample, as noise and uneven stamps make it, or by half a percent of its
     spread; both in the median over the joints that move.
 
-    Parameters
-    ----------
-    time : ndarray, shape (N,)
-        Increasing [s].
-    position : ndarray, shape (N, n)
-        [rad or m]
-
-    Returns
-    -------
-    float
-        0 where no joint moves, or there are fewer than 16 samples.
+    ``time``, shape (N,): increasing [s]. ``position``, shape (N, n) [rad or m]. Returns 0 where no joint moves, or
+    there are fewer than 16 samples.
     """
     spread = np.std(position, axis=0)
     moving = spread > _STILL * float(spread.max(initial=0.0))

@@ -34,34 +34,16 @@ from robotid_ros.errors import DataError
 class RecordingSession:
     """Records from start to finish; its progress may be read from another thread.
 
-    Parameters
-    ----------
-    folder : Path
-        Made for this recording; must not hold one yet.
-    joints : sequence of str
-        Joints wanted; empty takes those of the reference, or of the first messages.
-    settings : ProcessingSettings
-    description : mapping
-        Written into the recording: robot, versions.
-    topic, reference_topic : str
-        Topics of the joint states and of the reference.
-    texts : mapping of str to str
-        What is known of the arm and the motion, by latched topics of std_msgs/msg/String: its description,
-        configuration and plan, see :mod:`robotid_ros.data.context`. They are written first.
+    The ``folder`` is made for this recording and must not hold one yet. Without ``joints``, those of the reference, or
+    of the first messages, are taken. The ``description`` is written into the recording: robot, versions. The topics are
+    those of the joint states and of the reference. ``texts`` say what is known of the arm and the motion, by latched
+    topics of std_msgs/msg/String, see :mod:`robotid_ros.data.context`; they are written first.
 
-    Attributes
-    ----------
-    dataset : Dataset or None
-        The averaged period, after :meth:`finish`, where there was a reference.
-    currents : Dataset or None
-        In place of it where a joint's effort is a current without a torque constant: the same average, with the
-        motor currents of these joints as their torque [A]. Nothing can be identified with it.
-    strokes : FrictionStrokes or None
-        Those of a friction sweep, after :meth:`finish`.
-    settings, averaging : ProcessingSettings
-        Those given, and those that the average was made with.
-    problem : str
-        Why there is neither, or why raw messages can no longer be written.
+    After :meth:`finish`, ``dataset`` is the averaged period, where there was a reference; in place of it ``currents``,
+    where a joint's effort is a current without a torque constant: the same average, with the motor currents of these
+    joints as their torque [A], with which nothing can be identified; ``strokes`` are those of a friction sweep, and
+    ``problem`` says why there is none of these, or why raw messages can no longer be written. ``settings`` are those
+    given, ``averaging`` those that the average was made with.
     """
 
     def __init__(
@@ -190,12 +172,14 @@ class RecordingSession:
     @property
     def whole_periods(self) -> int:
         """Number of whole periods that are in the average so far."""
-        return self._processor.whole_periods
+        average = self._processor.average
+        return 0 if average is None else average.whole
 
     def average_so_far(self) -> Dataset | None:
         """Return the average of the whole periods so far; None before the first."""
         with self._lock:
-            average, reference = self._processor.so_far(), self._processor.reference
+            running, reference = self._processor.average, self._processor.reference
+            average = None if running is None else running.so_far()
             provenance = {'recording': self._description, 'screening': self._processor.found()}
         if average is None or reference is None:
             return None

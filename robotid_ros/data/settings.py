@@ -21,9 +21,6 @@ from robotid_ros.errors import DataError
 from robotid_ros.model.robot_config import EffortMeaning, RobotConfig
 from robotid_ros.settings import Settings, setting
 
-DIFFERENTIATIONS = ('central', 'savitzky-golay')
-_OF_ROBOT = ('joints', 'effort', 'effort_at', 'torque_constants', 'gear_ratios')
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AveragingSettings(Settings):
@@ -69,7 +66,7 @@ class ProcessingSettings(AveragingSettings):
     cutoff: float | None = setting(
         None, 'cutoff of the zero-phase low-pass; by default chosen from the data', unit='Hz', range=(1e-3, 1e6)
     )
-    differentiation: str = setting('central', 'of recordings that are not periodic', choices=DIFFERENTIATIONS)
+    differentiation: Literal['central', 'savitzky-golay'] = setting('central', 'of recordings that are not periodic')
     trimmed: float | None = setting(
         None, 'cut off at both ends of every run; by default one period of the cutoff', unit='s', range=(0.0, 1e6)
     )
@@ -98,7 +95,8 @@ class ProcessingSettings(AveragingSettings):
     @classmethod
     def for_robot(cls, config: RobotConfig, **others: Any) -> 'ProcessingSettings':
         """Return settings with joints and motor side of a robot configuration, as far as no others are given."""
-        return cls(**{name: getattr(config, name) for name in _OF_ROBOT} | others)
+        of_robot = ('joints', 'effort', 'effort_at', 'torque_constants', 'gear_ratios')
+        return cls(**{name: getattr(config, name) for name in of_robot} | others)
 
 
 def torque_factors(joints: tuple[str, ...], settings: ProcessingSettings, currents: tuple[bool, ...]) -> Array:
@@ -135,20 +133,18 @@ def measured_torque(recording: Recording, settings: ProcessingSettings) -> tuple
 
     A joint's effort is used, as torque or as current as the settings say; its ``current`` where there is no effort or
     where the effort is a current too. The settings describe ``JointState.effort``: in a CSV file effort is a torque.
-
-    Raises
-    ------
-    DataError
-        If a joint has neither effort nor current, or a current without torque constant.
+    Raises a DataError if a joint has neither effort nor current, or a current without torque constant.
     """
-    joints = recording.joint_names
-    columns = []
-    meanings = []
-    from_csv = _from_csv(recording.provenance)
+    joints, columns, meanings = recording.joint_names, [], []
+    source = recording.provenance
+    while source and source.get('format') != 'csv':
+        source = source.get('origin') or {}
     for j, joint in enumerate(joints):
-        effort = _column(recording.effort, j)
-        current = _column(recording.current, j)
-        meaning = 'torque' if from_csv else settings.effort.get(joint, 'unknown')
+        effort, current = (
+            None if values is None or np.isnan(values[:, j]).all() else values[:, j]
+            for values in (recording.effort, recording.current)
+        )
+        meaning = 'torque' if source else settings.effort.get(joint, 'unknown')
         if current is not None and (effort is None or meaning == 'current'):
             columns.append(current)
             meanings.append('current')
@@ -162,15 +158,3 @@ def measured_torque(recording: Recording, settings: ProcessingSettings) -> tuple
             raise DataError(message, name=joint)
     factors = torque_factors(joints, settings, tuple(meaning == 'current' for meaning in meanings))
     return np.stack(columns, axis=1) * factors, tuple(meanings)
-
-
-def _from_csv(provenance: Mapping[str, Any]) -> bool:
-    while provenance:
-        if provenance.get('format') == 'csv':
-            return True
-        provenance = provenance.get('origin') or {}
-    return False
-
-
-def _column(values: Array | None, j: int) -> Array | None:
-    return None if values is None or np.isnan(values[:, j]).all() else values[:, j]

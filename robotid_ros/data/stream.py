@@ -25,8 +25,8 @@ from robotid_ros.data.runs import NoUsablePeriodError, averaged_dataset, period_
 from robotid_ros.data.settings import ProcessingSettings, torque_factors
 from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
-from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel_names
-from robotid_ros.signals.late_stamps import LateStamps
+from robotid_ros.signals.averaging import PeriodAverage, channel_names
+from robotid_ros.signals.sample_times import LateStamps
 from robotid_ros.signals.screening import SampleScreen, TurnUnwrapper
 
 
@@ -60,7 +60,7 @@ class StreamProcessor:
         self._unwrapper = TurnUnwrapper()
         self._lost = 0
         self._last: dict[int, int] = {}  # sequence number by publisher
-        self._average: PeriodAverage | None = None
+        self.average: PeriodAverage | None = None
         self._step = 0.0  # of a simulation whose efforts are averaged with the accelerations of their own steps [s]
         self._factors: Array | None = None
         self._index: list[int] = []
@@ -78,7 +78,7 @@ class StreamProcessor:
             self._decoder = JointStateDecoder(joints=reference.joints, counts=self._decoder.counts)
             self._late = LateStamps()
         self.reference = reference
-        self._average = None
+        self.average = None
         self._factors = None
 
     def take(self, chunk: MessageChunk) -> None:
@@ -130,7 +130,7 @@ class StreamProcessor:
         if self.reference.sweep:
             raise DataError('a friction sweep is no periodic motion: give its recording with --friction-data')
         self._screen.finish()
-        average = None if self._average is None else self._average.finish()
+        average = None if self.average is None else self.average.finish()
         if average is None:
             raise NoUsablePeriodError(f'no usable period of {self.reference.period:g} s: {self._why_none()}')
         if len(average.used) == 1:
@@ -138,15 +138,6 @@ class StreamProcessor:
         motion = f'follows its reference: repeats every {self.reference.period:.9g} s'
         found = {**provenance, 'screening': self.found(), 'motion': motion}
         return averaged_dataset(average, self.reference.joints, self.settings, found, self._step)
-
-    @property
-    def whole_periods(self) -> int:
-        """Number of whole periods that are in the average so far."""
-        return 0 if self._average is None else self._average.whole
-
-    def so_far(self) -> AveragedPeriod | None:
-        """Return the average of the whole periods so far; None before the first."""
-        return None if self._average is None else self._average.so_far()
 
     def found(self) -> dict[str, Any]:
         """Return every count so far, as plain values."""
@@ -160,7 +151,7 @@ class StreamProcessor:
 
     def periods(self) -> dict[str, Any]:
         """Return the state of the average: current period, periods used and left out, noise of single samples."""
-        average = self._average
+        average = self.average
         if average is None:
             return {'current': None, 'used': 0, 'excluded': [], 'noise_std': None}
         noise, n = average.noise_std(), len(self._index)
@@ -175,12 +166,12 @@ class StreamProcessor:
         if self.reference is None or self.reference.sweep or not len(stamp):
             return
         elapsed = np.asarray((stamp - self.reference.start) * 1e-9, dtype=np.float64)
-        if self._average is None:
+        if self.average is None:
             # The rate is known after the first samples; the motion to the start shows whether a simulated clock is late
             if not self._screen.step or elapsed[-1] < 0.0:
                 return
             self._step = self._late.step
-            self._average = period_average(
+            self.average = period_average(
                 self.reference.joints,
                 self.reference.period,
                 max(self._screen.step, 4.0 * self._step),  # of four steps hardly ever all are without an acceleration
@@ -193,18 +184,16 @@ class StreamProcessor:
                 return
             known = np.isfinite(acceleration).all(axis=1)
             elapsed, values = elapsed[known], np.concatenate([values, acceleration], axis=1)[known]
-        self._average.add(elapsed, values)
+        self.average.add(elapsed, values)
 
     def _why_none(self) -> str:
         messages = self._decoder.counts['messages']
         if self._without_effort == messages > 0:
             return 'no joint state has an effort'
-        if self._average is None:
+        if self.average is None:
             bad = ', '.join(f'{name} of {count} samples' for name, count in self._screen.bad_channels.items())
             return f'of {messages} messages none could be averaged' + (f'; not finite: {bad}' if bad else '')
-        return (
-            '; '.join(f'period {number}: {reason}' for number, reason in self._average.excluded) or 'none was reached'
-        )
+        return '; '.join(f'period {number}: {reason}' for number, reason in self.average.excluded) or 'none was reached'
 
 
 def average_bag(

@@ -84,10 +84,7 @@ class FrictionStrokes:
     def of_joints(self, joint_names: tuple[str, ...]) -> 'FrictionStrokes':
         """Return the strokes of some joints, in this order.
 
-        Raises
-        ------
-        DataError
-            If a joint is not among those recorded, or none of these has a stroke.
+        Raises a DataError if a joint is not among those recorded, or none of these has a stroke.
         """
         columns = require_names(joint_names, self.joint_names, 'joint', 'the friction data', DataError)
         rows = np.isin(self.joint, columns)
@@ -178,23 +175,9 @@ _Stroke: TypeAlias = tuple[int, int, int, float]
 def cut_strokes(joint_names: tuple[str, ...], time: Array, position: Array, torque: Array) -> FrictionStrokes:
     """Cut the steady strokes out of a recording, and average their torques place by place.
 
-    Parameters
-    ----------
-    joint_names : tuple of str
-    time : ndarray, shape (N,)
-        Increasing [s].
-    position, torque : ndarray, shape (N, n)
-        As recorded [rad or m, N m or N].
-
-    Returns
-    -------
-    FrictionStrokes
-        A pair of strokes in opposite directions has the same places.
-
-    Raises
-    ------
-    DataError
-        If no joint moves steadily by itself.
+    ``time``, shape (N,): increasing [s]. ``position``, ``torque``, shape (N, n): as recorded [rad or m, N m or N].
+    A pair of strokes in opposite directions has the same places in the result. Raises a DataError if no joint moves
+    steadily by itself.
     """
     step = float(np.median(np.diff(time))) if len(time) > 2 else 0.0
     strokes = _find(time, position, step) if step > 0.0 else []

@@ -19,7 +19,7 @@ from robotid_ros.dynamics.recursion import (
     observation_matrix,
     standard_parameters,
 )
-from robotid_ros.rooms import on_demand
+from robotid_ros.imports import on_demand
 
 if TYPE_CHECKING:
     from robotid_ros.dynamics.codegen.minimal_model import MinimalModel, minimal_model

@@ -36,10 +36,7 @@ _PEAK_JERK = 10.0 / np.sqrt(3.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrictionSweepConfig(Settings):
-    """Settings of a friction sweep; each field's ``metadata`` has its description, unit and range.
-
-    Raises an ExcitationError if a value is out of its range.
-    """
+    """Settings of a friction sweep; an ExcitationError tells a value that is out of its range."""
 
     error = ExcitationError
 

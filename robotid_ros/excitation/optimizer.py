@@ -110,11 +110,6 @@ class ExcitationProblem:
         """Return the coefficients, shape (n, 2 L + 1), of free variables."""
         return np.asarray(self._held + variables.reshape(self.model.n, -1) @ self._free.T)
 
-    def variables(self, trajectory: FourierTrajectory) -> Array:
-        """Return the free variables of a trajectory that keeps the start conditions."""
-        rows: Array = (trajectory.coefficients - self._held) @ self._free
-        return rows.ravel()
-
     def trajectory(self, variables: Array) -> FourierTrajectory:
         """Return the trajectory of free variables."""
         return FourierTrajectory.from_coefficients(self.coefficients(variables), self.base_frequency)
@@ -146,7 +141,8 @@ class ExcitationProblem:
                 good = excess < -0.1 if (excess < -0.1).any() else excess <= excess.min()
                 rows[:, -1] = np.array(poses[int(np.argmax(good))])
         trajectory = FourierTrajectory.from_coefficients(rows, self.base_frequency)
-        return self.variables(scale_into_joint_limits(trajectory, self.limits, self.start))
+        inside = scale_into_joint_limits(trajectory, self.limits, self.start)
+        return np.asarray((inside.coefficients - self._held) @ self._free).ravel()
 
     def excess(self, variables: Array) -> list[Array]:
         """Return the normalised excesses of the joint limits and of each other constraint, on the grids."""

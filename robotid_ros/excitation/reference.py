@@ -30,6 +30,7 @@ from robotid_ros.excitation.motion import Motion, Observation
 from robotid_ros.excitation.workspace import random_positions
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.settings import Settings, setting
 
 _PEAK_VELOCITY, _PEAK_ACCELERATION, _PEAK_JERK = 1.875, 10.0 / np.sqrt(3.0), 60.0
 # Part of the velocity limits that a move uses: at the limit itself, a controller that clamps its commands loses the
@@ -295,3 +296,54 @@ def approach(position: Array, goal: Array, check: ReferenceCheck, velocity: floa
                 return parts
         raise ExcitationError(f'{cause}; no other way was found: move the arm to a pose with more room') from cause
     return (straight,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoseTourConfig(Settings):
+    """Settings of a tour of poses."""
+
+    error = ExcitationError
+
+    poses: str = setting('', 'CSV file of the poses to visit, columns position/<joint>; "robotid calibrate" writes one')
+    dwell: float = setting(3.0, 'Rest at each pose', unit='s', range=(0.1, 600.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoseTour:
+    """A reference that visits poses and rests at each."""
+
+    reference: Chain  # begins and ends at rest
+    poses: Array  # shape (K, n): those that are visited [rad or m]
+    skipped: tuple[str, ...]  # for each pose that is not visited, the limit that the way to it from the last one breaks
+
+
+def pose_tour(start: Array, poses: Array, check: ReferenceCheck, *, velocity: float, dwell: float) -> PoseTour:
+    """Plan a tour: straight, each time, to the nearest pose left whose way breaks no limit.
+
+    A pose that cannot be reached from one place waits for another. The start is where the arm stands, shape (n,), the
+    poses have the shape (K, n) [rad or m]. No joint moves faster than ``velocity``; the arm rests ``dwell`` [s] at each
+    pose. Refused where no pose can be reached.
+    """
+    parts: list[Reference] = []
+    visited: list[Array] = []
+    skipped: list[str] = []
+    at, left = start, dict(enumerate(poses, start=1))
+    while left:
+        ways = [(move_duration(at, goal, check.limits, velocity), k) for k, goal in left.items()]
+        skipped = []
+        for duration, k in sorted(ways):
+            way = Move(start=at, goal=left[k], duration=duration)
+            try:
+                check.require(way, f'the straight way to pose {k}')
+            except ExcitationError as cause:
+                skipped.append(str(cause))
+                continue
+            at = left.pop(k)
+            parts += [way, Rest(position=at, duration=dwell)]
+            visited.append(at)
+            break
+        else:
+            break
+    if not parts:
+        raise ExcitationError('no pose can be reached: ' + (skipped[0] if skipped else 'the file has none'))
+    return PoseTour(reference=Chain(parts=tuple(parts)), poses=np.array(visited), skipped=tuple(skipped))

@@ -31,8 +31,7 @@ from robotid_ros.reading import read_yaml, refusing
 
 _ALWAYS = 0.95  # share of poses in which a pair is close by construction
 _POSES = 400  # random ones for that
-WORKSPACE_SCALE = 0.1
-"""Excess in space is divided by 1 dm, comparable with a tenth of a joint's range."""
+WORKSPACE_SCALE = 0.1  # excess in space is divided by 1 dm, comparable with a tenth of a joint's range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,8 +346,7 @@ def workspace_constraints(model: RobotModel, config: ExcitationConfig) -> list[C
     return result
 
 
-_ACROSS = 12
-"""Most capsules side by side: a plate 1 m wide is then covered with 3 to 4 cm to spare."""
+_ACROSS = 12  # most capsules side by side: a plate 1 m wide is then covered with 3 to 4 cm to spare
 
 
 def box_capsules(frame: str, pose: Array, size: Sequence[float]) -> list[Capsule]:

@@ -18,8 +18,16 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep
-from robotid_ros.excitation.pose_tour import PoseTour
-from robotid_ros.excitation.reference import Chain, Eased, FourierRun, Reference, ReferenceCheck, Rest, approach
+from robotid_ros.excitation.reference import (
+    Chain,
+    Eased,
+    FourierRun,
+    PoseTour,
+    Reference,
+    ReferenceCheck,
+    Rest,
+    approach,
+)
 from robotid_ros.execution.stop import plan_path_stop, stop_durations
 from robotid_ros.execution.stopping_room import require_room
 from robotid_ros.execution.windows import GENTLE, WindowPlan

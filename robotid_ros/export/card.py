@@ -40,30 +40,18 @@ STATED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """An identified arm with its origin.
+    """An identified arm with its origin."""
 
-    Attributes
-    ----------
-    result : IdentificationResult
-        Without paths.
-    stated : mapping of str to str
-        What its owner says, see :data:`STATED`.
-    recordings : tuple of mapping
-        File name, SHA-256, seconds and use (training, validation, test) of each.
-    """
-
-    result: IdentificationResult
-    stated: Mapping[str, str]
+    result: IdentificationResult  # without paths
+    stated: Mapping[str, str]  # what its owner says, see :data:`STATED`
+    # file name, SHA-256, seconds and use (training, validation, test) of each
     recordings: tuple[Mapping[str, Any], ...]
 
     @classmethod
     def of(cls, result: IdentificationResult, stated: Mapping[str, str]) -> 'Card':
         """Return the card of a result; what its owner does not say is left out.
 
-        Raises
-        ------
-        IdentificationError
-            If something else is said than :data:`STATED` has.
+        Raises an IdentificationError if something else is said than :data:`STATED` has.
         """
         unknown = [name for name in stated if name not in STATED]
         if unknown:

@@ -27,10 +27,8 @@ from robotid_ros.progress import Progress
 from robotid_ros.simulation.servo import Servo
 
 _STATES = 2000
-# A joint without a velocity limit is taken to reach this [rad/s or m/s].
-_SPEED = 2.0
-# Sinusoidal motion of 0.5 Hz: the acceleration that goes with a velocity.
-_PACE = np.pi
+_SPEED = 2.0  # a joint without a velocity limit is taken to reach this [rad/s or m/s]
+_PACE = np.pi  # sinusoidal motion of 0.5 Hz: the acceleration that goes with a velocity
 
 
 def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotModel:

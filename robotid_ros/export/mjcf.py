@@ -27,8 +27,7 @@ from robotid_ros.model.urdf_edit import quoted, spelled
 from robotid_ros.simulation.mjcf import body_lines, full_inertia, load_mujoco
 from robotid_ros.simulation.servo import Servo
 
-# Largest distance [m, or sine] of two descriptions of the same joint axis.
-_SAME = 1e-4
+_SAME = 1e-4  # largest distance [m, or sine] of two descriptions of the same joint axis
 # MuJoCo's default friction is soft: below its level a joint creeps, the faster the less inertia it has. With this
 # impedance it is dry; MuJoCo itself raises the time constant to two of its steps.
 _DRY = {'solreffriction': '0.002 1', 'solimpfriction': '0.9999 0.9999 0.001 0.5 1'}

@@ -93,8 +93,8 @@ def _link(name: str, inertial: Array, joint: str, shapes: list[str]) -> list[str
         lines.append(f'      <pose relative_to={quoted(joint)}>0 0 0 0 0 0</pose>')
     if mass > 0.0:
         names = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
-        six = tensor[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
-        inertia = ''.join(f'<{key}>{spelled(value)}</{key}>' for key, value in zip(names, six, strict=True))
+        six = zip(names, tensor[np.triu_indices(3)], strict=True)
+        inertia = ''.join(f'<{key}>{spelled(value)}</{key}>' for key, value in six)
         lines += [
             '      <inertial>',
             f'        <pose>{spelled(com)} 0 0 0</pose><mass>{spelled(mass)}</mass>',

@@ -90,7 +90,7 @@ class FrictionModel:
         zero; None for that zero.
     presliding : ndarray, shape (n,) or (), optional
         Distance over which friction builds up after a reversal [rad or m], see
-        :func:`robotid_ros.friction.presliding.sliding`, of the model ``levels``, which has states over multiples of it.
+        :func:`robotid_ros.friction.terms.sliding`, of the model ``levels``, which has states over multiples of it.
         It is a law of recorded motion: a single state has the sign of its speed.
     lag : float
         How long after the recorded motion friction turns [s], as where it acts behind a flexible gear. It is a law of

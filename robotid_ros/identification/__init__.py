@@ -11,7 +11,7 @@
 
 from typing import TYPE_CHECKING
 
-from robotid_ros.rooms import on_demand
+from robotid_ros.imports import on_demand
 
 if TYPE_CHECKING:
     from robotid_ros.identification.assembly import calibrated_urdf

@@ -30,8 +30,7 @@ from robotid_ros.identification.verdict import STILL, moved
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_tree import MOVING, parse_urdf
 from robotid_ros.signals import check_motor_side, prior_factors
-from robotid_ros.signals.late_stamps import late_stamps_remark
-from robotid_ros.signals.sample_times import velocity_remark
+from robotid_ros.signals.sample_times import late_stamps_remark, velocity_remark
 from robotid_ros.signals.screening import steps_remark
 
 _UNSTATED = (

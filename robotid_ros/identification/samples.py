@@ -20,8 +20,7 @@ from robotid_ros.arrays import Array, IntArray, require_names
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel
-from robotid_ros.friction.presliding import sliding
-from robotid_ros.friction.terms import DISTANCES
+from robotid_ros.friction.terms import DISTANCES, sliding
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.signals.filtering import zero_phase_low_pass
 

@@ -43,18 +43,11 @@ class TorqueMonitor:
 
     Position, velocity, acceleration (the slope of the filtered velocity) and torque pass the same
     two first-order low-passes, so that they are delayed alike.
-
-    Parameters
-    ----------
-    predictor : TorquePredictor
-    cutoff : float
-        Of each low-pass [Hz].
-    torque : callable, optional
-        The same torques in another way, from positions, velocities and accelerations of shape (1, n): generated code.
     """
 
     predictor: TorquePredictor
-    cutoff: float = 10.0
+    cutoff: float = 10.0  # of each low-pass [Hz]
+    # the same torques in another way, from positions, velocities and accelerations of shape (1, n): generated code
     torque: Callable[[Array, Array, Array], Array] | None = None
     _time: float | None = None
     _state: Array = field(default_factory=lambda: np.zeros(0))
@@ -63,12 +56,7 @@ class TorqueMonitor:
     def update(self, time: float, position: Array, velocity: Array, torque: Array) -> TorqueResidual | None:
         """Return the torques after one more joint state, or None until the filters have settled.
 
-        Parameters
-        ----------
-        time : float
-            Stamp [s].
-        position, velocity, torque : ndarray, shape (n,)
-            [rad, rad/s, N m]
+        ``time``: stamp [s]. ``position``, ``velocity``, ``torque``, shape (n,) [rad, rad/s, N m].
         """
         row = self.predictor.setup.state(position, velocity, torque)
         step = 0.0 if self._time is None else time - self._time
@@ -90,10 +78,8 @@ class TorqueMonitor:
         return TorqueResidual(predicted=predicted, measured=tau.copy(), external=tau - predicted, velocity=dq.copy())
 
 
-# The spread of the residual is that of about the last minute without contact [s].
-_MEMORY = 60.0
-# A contact ends below this part of the threshold, so that it does not flicker at it.
-_RELEASE = 0.5
+_MEMORY = 60.0  # the spread of the residual is that of about the last minute without contact [s]
+_RELEASE = 0.5  # a contact ends below this part of the threshold, so that it does not flicker at it
 # Below this speed [rad/s or m/s] a joint may stick; the smooth sign of identified models is 0.01 to 0.1 wide.
 _SLOW = 0.05
 _PIECE = 5.0  # periods of the cutoff in which one peak counts
@@ -137,10 +123,7 @@ class ContactLevels:
     def from_dict(cls, content: Any) -> 'ContactLevels':
         """Return what :meth:`to_dict` gave.
 
-        Raises
-        ------
-        IdentificationError
-            If something is missing or has another form.
+        Raises an IdentificationError if something is missing or has another form.
         """
         try:
             return cls(
@@ -167,25 +150,13 @@ def contact_levels(
     times per unit of time, theta being known no better than k excesses tell (its posterior, without a prior). At u that
     is the rate of false alarms. Rice's formula, for a Gaussian residual, is far below it on real arms: models err.
     They err differently in each motion: where there are several recordings, each is compared with the levels of the
-    others, and a joint's level is raised by the largest ratio by which one passes it.
+    others, and a joint's level is raised by the largest ratio by which one passes it. Raises an IdentificationError if
+    the runs are too short.
 
-    Parameters
-    ----------
-    runs : sequence of (float, ndarray)
-        Of each recording the rate [Hz] and the external torque, shape (N, n) [N m], as :func:`monitored` returns it.
-    joint_names : tuple of str
-    cutoff : float
-        f, of each low-pass [Hz].
-    alarms_per_hour : float
+    ``runs``: of each recording the rate [Hz] and the external torque, shape (N, n) [N m], as :func:`monitored` returns
+    it. ``cutoff``: f, of each low-pass [Hz].
 
-    Raises
-    ------
-    IdentificationError
-        If the runs are too short.
-
-    References
-    ----------
-    S. Coles, An Introduction to Statistical Modeling of Extreme Values, Springer 2001, chapter 4.
+    Source: S. Coles, An Introduction to Statistical Modeling of Extreme Values, Springer 2001, chapter 4.
     """
     seconds = sum(len(external) / rate for rate, external in runs)
     if seconds < _LEAST:
@@ -280,34 +251,22 @@ class ContactDetector:
     crosses zero upwards f times a second here). s follows the residual outside of contacts. A joint
     slower than 0.05 rad/s may stick; its threshold is larger by the friction that it may then have, for
     1/f longer: so long the filters still mix both directions.
-
-    Parameters
-    ----------
-    spread : ndarray, shape (n,)
-        First standard deviation, for example the residual of the identification [N m].
-    bandwidth : float
-        f [Hz].
-    friction : ndarray, shape (n,)
-        See :func:`standstill_friction` [N m].
-    alarms_per_hour : float
-        a / T.
-    levels : ContactLevels, optional
-        Take the place of the threshold above, which real arms exceed more often than stated.
     """
 
-    spread: Array
-    bandwidth: float
-    friction: Array
-    alarms_per_hour: float = 1.0
+    spread: Array  # shape (n,): first standard deviation, for example the residual of the identification [N m]
+    bandwidth: float  # f [Hz]
+    friction: Array  # shape (n,): see :func:`standstill_friction` [N m]
+    alarms_per_hour: float = 1.0  # a / T
+    # take the place of the threshold above, which real arms exceed more often than stated
     levels: ContactLevels | None = None
+    touched: BoolArray = field(init=False)  # shape (n,): which joints felt a contact at the last update
     _variance: Array = field(init=False)
-    _touched: BoolArray = field(init=False)
     _slow_until: Array = field(init=False)
     _time: float | None = None
 
     def __post_init__(self) -> None:
         self._variance = np.asarray(self.spread, dtype=float) ** 2
-        self._touched = np.zeros(len(self._variance), dtype=bool)
+        self.touched = np.zeros(len(self._variance), dtype=bool)
         self._slow_until = np.full(len(self._variance), -np.inf)
 
     @property
@@ -315,11 +274,6 @@ class ContactDetector:
         """Threshold of joints in motion, shape (n,) [N m]."""
         crossings = 2.0 * len(self._variance) * self.bandwidth * 3600.0
         return np.asarray(np.sqrt(2.0 * np.log(max(crossings / self.alarms_per_hour, np.e)) * self._variance))
-
-    @property
-    def touched(self) -> BoolArray:
-        """Which joints felt a contact at the last update."""
-        return self._touched
 
     def update(self, time: float, external: Array, velocity: Array) -> BoolArray:
         """Return which joints feel a contact at a stamp [s], shape (n,) of bool.
@@ -330,10 +284,10 @@ class ContactDetector:
         self._slow_until = np.where(np.abs(velocity) < _SLOW, time + 1.0 / self.bandwidth, self._slow_until)
         slow = time < self._slow_until
         limit = self.threshold + slow * self.friction if self.levels is None else self.levels.levels
-        self._touched = size > np.where(self._touched, _RELEASE, 1.0) * limit
+        self.touched = size > np.where(self.touched, _RELEASE, 1.0) * limit
         step = 0.0 if self._time is None else time - self._time
         self._time = time
-        if 0.0 < step < 1.0 and not self._touched.any():
+        if 0.0 < step < 1.0 and not self.touched.any():
             share = 1.0 - np.exp(-step / _MEMORY)
             self._variance = np.where(slow, self._variance, self._variance + share * (size**2 - self._variance))
-        return self._touched.copy()
+        return self.touched.copy()

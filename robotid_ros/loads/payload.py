@@ -40,10 +40,8 @@ _SLOW = 0.02
 """Below this speed [rad/s or m/s] friction is whatever balances the load: such samples of a joint tell nothing."""
 _KNOWN = 0.1, 0.05, 0.02, 0.05
 """Twice a deviation at which a value is known: share of the mass, or [kg]; centre [m]; radius of gyration [m]."""
-_LOSS = 0.1
-"""Usual share of the torque that a gear loses."""
-_FARTHEST = 0.5
-"""Of a centre of mass from the last joint, to begin with [m]."""
+_LOSS = 0.1  # usual share of the torque that a gear loses
+_FARTHEST = 0.5  # of a centre of mass from the last joint, to begin with [m]
 _SWING, _CYCLES, _SECONDS = 0.8, 5, 10.0
 """Of a motion that is asked for: how far joints go [rad], how often at least, and how long it takes [s]."""
 

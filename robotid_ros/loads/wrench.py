@@ -19,17 +19,22 @@ and a sensor that is turned by R against the flange shows s R f + b_f and s R n 
 holds the tool, s = -1 where it shows what the tool does to it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from robotid_ros.arrays import Array, IntArray
+from robotid_ros.data.bag import WRENCH, Bag, opened, read_bag
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.data.wrench_recording import AXES
-from robotid_ros.errors import IdentificationError
+from robotid_ros.data.processing import process_recording
+from robotid_ros.data.recording import Recording
+from robotid_ros.data.settings import ProcessingSettings
+from robotid_ros.errors import DataError, IdentificationError
+from robotid_ros.files import file_hash
 from robotid_ros.identification.information import solve
 from robotid_ros.identification.samples import evenly_weighted
 from robotid_ros.identification.torque_fit import covariance_of_estimate
@@ -37,15 +42,56 @@ from robotid_ros.model.inertia import INERTIAL_NAMES, split_inertial_parameters
 from robotid_ros.model.kinematics import step_transforms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import cross_matrix
+from robotid_ros.tables import read_table
 
+AXES = ('force/x', 'force/y', 'force/z', 'torque/x', 'torque/y', 'torque/z')
 _TURNED = 1.0
 """Least spread of gravity along each axis of the flange [m/s^2], rms: what a tilt of 10 degrees each way gives."""
-_ALIVE = 0.5
-"""Least share of what an axis should show that it has to show."""
-_UNLIKE = 0.03
-"""Least share by which the gain of an axis of force is said to be off."""
-_LIGHT = 4.0
-"""Deviations above which a mass is one."""
+_ALIVE = 0.5  # least share of what an axis should show that it has to show
+_UNLIKE = 0.03  # least share by which the gain of an axis of force is said to be off
+_LIGHT = 4.0  # deviations above which a mass is one
+
+
+def read_wrench(
+    path: str | Path, joints: Sequence[str], *, topic: str | None = None, cutoff: float | None = None
+) -> Dataset:
+    """Return joint motion and the wrench of a sensor, the latter as torques of the channels :data:`AXES`.
+
+    They are efforts of joints that never move, so that they go through the screening and the filter of joint torques.
+    Raises a DataError if it cannot be read, or an axis or a joint is not in it.
+
+    ``path``: a bag with ``sensor_msgs/JointState`` and ``geometry_msgs/WrenchStamped``, or a CSV file with the columns
+    ``time,position/<joint>,...,force/x,...,torque/z`` [s, rad, N, N m]. ``joints``: of the arm, in its order.
+    ``topic``: of the wrench, where the bag has several. ``cutoff``: of the low-pass [Hz]; by default chosen from the
+    data.
+    """
+    bag, path, names = opened(path), Path(path), (*joints, *AXES)
+    provenance: Mapping[str, Any]
+    if isinstance(bag, Bag):
+        moving = read_bag(bag, joints=tuple(joints))
+        stamps, values = bag.numbers(bag.choose(topic, WRENCH, '; set wrench_topic of the recorder'))
+        inside, there = moving.at(stamps)
+        if len(there) < 32:
+            raise DataError(
+                f'{bag.path}: expected at least 32 wrenches while there are joint states, got {len(there)}; are their '
+                'stamps of the same clock?'
+            )
+        time, q, wrench, provenance = there.time, there.position, values[inside], moving.provenance
+    else:
+        layout = {'time': ['time'], 'q': [f'position/{joint}' for joint in joints], 'wrench': AXES}
+        arrays = read_table(path, layout, blank=('wrench',)).arrays
+        time, q, wrench = arrays['time'][:, 0], arrays['q'], arrays['wrench']
+        provenance = {'file': path.name, 'sha256': file_hash(path)}
+    recording = Recording(
+        joint_names=names,
+        time=time,
+        position=np.hstack([q, np.zeros_like(wrench)]),
+        effort=np.hstack([np.zeros_like(q), wrench]),
+        provenance=provenance,
+    )
+    settings = ProcessingSettings(joints=names, effort=dict.fromkeys(names, 'torque'), average=False, cutoff=cutoff)
+    dataset = process_recording(recording, settings)
+    return replace(dataset, sources=(path.name,)) if len(dataset.sources) == 1 else dataset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -108,10 +154,7 @@ class WrenchResult:
     def from_dict(cls, content: Any) -> 'WrenchResult':
         """Return what :meth:`to_dict` gave.
 
-        Raises
-        ------
-        IdentificationError
-            If something is missing or has another form.
+        Raises an IdentificationError if something is missing or has another form.
         """
         try:
             bias, parameters = content['bias'], content['parameters']
@@ -136,16 +179,8 @@ class WrenchResult:
 def flange_motion(model: RobotModel, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Array]:
     """Return how the tip moves, in its own axes: a - g at its origin, angular velocity and acceleration.
 
-    Parameters
-    ----------
-    model : RobotModel
-    q, dq, ddq : ndarray, shape (N, n)
-        [rad, rad/s, rad/s^2; or m]
-
-    Returns
-    -------
-    u, omega, alpha : ndarray, shape (N, 3)
-        [m/s^2, rad/s, rad/s^2]
+    ``q``, ``dq``, ``ddq``, shape (N, n) [rad, rad/s, rad/s^2; or m]. Returns ``u``, ``omega``, ``alpha``, shape (N, 3)
+    [m/s^2, rad/s, rad/s^2].
     """
     q, dq, ddq = (each @ model.coupling.T for each in (q, dq, ddq))
     local = step_transforms(model, q)
@@ -191,17 +226,9 @@ def _turned(rotation: Array, rows: Array) -> Array:
 def identify_wrench(datasets: Dataset | Sequence[Dataset], model: RobotModel) -> WrenchResult:
     """Return what the sensor at the tip of an arm carries, its bias and how it is turned.
 
-    Parameters
-    ----------
-    datasets : Dataset or sequence of Dataset
-        As :func:`robotid_ros.data.wrench_recording.read_wrench` returns them.
-    model : RobotModel
-        Its tip is the flange, at the origin that the sensor's torques are about.
-
-    Raises
-    ------
-    IdentificationError
-        If an axis of the sensor is dead, the flange was turned too little, or there is no weight.
+    ``datasets``: as :func:`read_wrench` returns them. ``model``: its tip is the flange, at the origin that the sensor's
+    torques are about. Raises an IdentificationError if an axis of the sensor is dead, the flange was turned too little,
+    or there is no weight.
     """
     listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
     samples = evenly_weighted(listed, model, None)

@@ -26,8 +26,7 @@ from robotid_ros.model.transforms import rigid_transform
 INERTIAL_NAMES = ('Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz', 'mx', 'my', 'mz', 'm')
 INERTIAL_UNITS = ('kg*m^2',) * 6 + ('kg*m',) * 3 + ('kg',)
 
-_ROW = np.array([0, 0, 0, 1, 1, 2])
-_COLUMN = np.array([0, 1, 2, 1, 2, 2])
+_ROW, _COLUMN = np.triu_indices(3)
 
 
 def joint_unit(unit: str, joint_type: str) -> str:

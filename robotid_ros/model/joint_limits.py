@@ -17,8 +17,7 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 
-FALLING_QUANTITIES = ('velocity', 'acceleration', 'effort')
-"""Those whose limits may fall towards the ends of the range."""
+FALLING_QUANTITIES = ('velocity', 'acceleration', 'effort')  # those whose limits may fall towards the ends of the range
 FALLING_PARTS = ('slope', 'offset', 'lower_end', 'upper_end')
 _FALLING = tuple(f'{quantity}_{part}' for quantity in FALLING_QUANTITIES for part in FALLING_PARTS)
 

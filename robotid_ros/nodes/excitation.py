@@ -36,7 +36,6 @@ from robotid_ros.excitation import (
 )
 from robotid_ros.excitation.design import design_to_dict
 from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep, sweep_start
-from robotid_ros.excitation.pose_tour import PoseTour, PoseTourConfig, pose_tour
 from robotid_ros.excitation.preparation import (
     arm_check,
     design_limits,
@@ -44,6 +43,7 @@ from robotid_ros.excitation.preparation import (
     reference_check,
     validation_config,
 )
+from robotid_ros.excitation.reference import PoseTour, PoseTourConfig, pose_tour
 from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.execution.following import WatchdogConfig
 from robotid_ros.execution.run import Motion, RunConfig, RunPlan, plan_run

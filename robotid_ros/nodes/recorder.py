@@ -42,7 +42,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset, ProcessingSettings, process_file, save_dataset
-from robotid_ros.data.bag import DESCRIPTION
+from robotid_ros.data.bag import DESCRIPTION, WRENCH
 from robotid_ros.data.bag_writer import writing_library
 from robotid_ros.data.context import SCHEMAS, message_text
 from robotid_ros.data.messages import FAULTS
@@ -50,7 +50,6 @@ from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.runs import thinned
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.data.settings import AveragingSettings, torque_factors
-from robotid_ros.data.wrench_recording import WRENCH
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.nodes.description import Description, DescriptionConfig
@@ -67,7 +66,7 @@ from robotid_ros.nodes.parameters import declare_parameters, declare_robot_confi
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
 from robotid_ros.nodes.status import Status
 from robotid_ros.settings import setting, settings_of
-from robotid_ros.signals.late_stamps import late_stamps_remark
+from robotid_ros.signals.sample_times import late_stamps_remark
 
 TOPIC, REFERENCE, PLAN = 'joint_states', 'excitation/reference', 'excitation/plan'
 GONE = 5  # seconds without the publisher of a running reference until the run counts as over

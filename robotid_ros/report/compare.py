@@ -23,10 +23,6 @@ from robotid_ros.report.subject import judged, parameters_of, velocity_steps
 from robotid_ros.report.wording import friction_label, listed, number, percent, unit, units_of
 
 _FALSE_ALARM = 0.01  # chance that any parameter of an unchanged arm is said to have moved
-_CAUSES = (
-    'Friction moves with temperature, grease and wear; inertias and first moments only with a load, a tool or a part '
-    'that was exchanged.'
-)
 _FASTEST = 1.5  # rad/s or m/s, of the friction curves
 
 
@@ -108,7 +104,11 @@ def _verdict(beyond: Sequence[str], results: Sequence[tuple[str, IdentificationR
         cautions.append(f'The friction models differ ({"; ".join(models)}): only the terms they share are compared.')
     if beyond:
         reason = f'Moved beyond their deviations: {listed(beyond)}.'
-        return Verdict(level='caution', headline='The arm has changed', reasons=(reason, _CAUSES, *cautions))
+        causes = (
+            'Friction moves with temperature, grease and wear; inertias and first moments only with a load, a tool or '
+            'a part that was exchanged.'
+        )
+        return Verdict(level='caution', headline='The arm has changed', reasons=(reason, causes, *cautions))
     level: Level = 'caution' if cautions else 'good'
     reason = 'No parameter has moved further than its deviations allow.'
     return Verdict(level=level, headline='No change to be seen', reasons=(reason, *cautions))

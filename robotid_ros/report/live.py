@@ -47,12 +47,9 @@ _SIGNS: dict[StatusLevel, tuple[str, str]] = {
     'silent': ('○', '2'),
 }
 _BAR = 24
-_STANDSTILL = 0.02
-"""Joint speed below which the friction is not known [rad/s or m/s]."""
-SAMPLES = 1500
-"""Of a curve that a page which is opened late still gets."""
-_APART = 0.05
-"""Between two samples of the motion [s]: 75 s are kept."""
+_STANDSTILL = 0.02  # joint speed below which the friction is not known [rad/s or m/s]
+SAMPLES = 1500  # of a curve that a page which is opened late still gets
+_APART = 0.05  # between two samples of the motion [s]: 75 s are kept
 _WAITING = 200  # messages kept for a browser that does not take them; after that it gets the whole state again
 _ANSWER = 10.0  # s that the page waits for the answer to a stop
 _LOOPBACK = ('127.0.0.1', '[::1]', 'localhost')
@@ -267,7 +264,14 @@ def render_watch(
         lines.append(mark + _cut(head, width - 1))
         lines += [_cut(f'{"":17}{line}', width) for line in status_details(node)]
     if fit is not None:
-        lines += ['', *(_cut(line, width) for line in _fit_lines(fit))]
+        longest = max(len(name) for name in fit.joint_names)
+        lines += ['', _cut(f'{"joint":<{longest}}  {"torque":>8}  {"left":>8}  explained', width)]
+        rows = zip(fit.joint_names, fit.torque_rms, fit.error_rms, fit.explained, strict=True)
+        for name, torque, error, share in rows:
+            said = f'{"has not moved yet":>18}'
+            if share is not None:
+                said = f'{torque:8.3g}  {error:8.3g}  {_bar(share)} {100.0 * share:3.0f} %'
+            lines.append(_cut(f'{name:<{longest}}  {said}', width))
     return '\n'.join(lines)
 
 
@@ -312,17 +316,6 @@ def progress_share(values: Mapping[str, str]) -> float | None:
     if elapsed is None or duration is None or not duration > 0.0:
         return None
     return min(max(elapsed / duration, 0.0), 1.0)
-
-
-def _fit_lines(fit: JointFit) -> list[str]:
-    longest = max(len(name) for name in fit.joint_names)
-    lines = [f'{"joint":<{longest}}  {"torque":>8}  {"left":>8}  explained']
-    for name, torque, error, share in zip(fit.joint_names, fit.torque_rms, fit.error_rms, fit.explained, strict=True):
-        if share is None:
-            lines.append(f'{name:<{longest}}  {"has not moved yet":>18}')
-        else:
-            lines.append(f'{name:<{longest}}  {torque:8.3g}  {error:8.3g}  {_bar(share)} {100.0 * share:3.0f} %')
-    return lines
 
 
 def _bar(share: float) -> str:

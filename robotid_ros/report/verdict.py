@@ -39,7 +39,6 @@ _NOISE_FACTOR = 1.3  # below this multiple of the noise, an error is all noise
 _BY_VELOCITY = 0.3  # of the difference's power; 20 bins of hundreds of samples of pure noise explain some per cent
 _LITTLE = 0.05  # of the torque of the joint that carries most
 _LARGE_ERROR = 5.0  # %; below, twice the training error is still a good model
-_SETS = ('validation', 'test', 'training')
 
 
 def summary(subject: Subject) -> str:
@@ -222,7 +221,7 @@ def error_table(subject: Subject) -> Table:
     """Return rmse and match of each joint before and after, and on the other data that were judged."""
     result, noise, judged = subject.result, subject.noise, subject.judged.title.lower()
     pair = subject.before, subject.metrics
-    others = [name for name in _SETS if name in result.metrics and name != judged]
+    others = [name for name in ('validation', 'test', 'training') if name in result.metrics and name != judged]
     heads = ['#Match [before]', '#Match [after]', '#RMSE [before]', '#RMSE [after]']
     heads += [f'#{title} [{name}]' for name in others for title in ('RMSE', 'Match')]
     heads += [] if noise is None else [f'#Noise [{judged}]']

@@ -17,8 +17,8 @@ from robotid_ros.signals.differentiation import (
     noise_of_one_period,
 )
 from robotid_ros.signals.filtering import Bandwidth, choose_cutoff, guarded_smoothing, motion_band, zero_phase_low_pass
-from robotid_ros.signals.late_stamps import LateStamps
 from robotid_ros.signals.motor import check_motor_side, prior_factors
+from robotid_ros.signals.sample_times import LateStamps
 from robotid_ros.signals.screening import SampleScreen, TurnUnwrapper
 
 __all__ = [

@@ -42,7 +42,6 @@ class AveragedPeriod:
         Standard deviation of a single sample over the periods; None with fewer than two.
     drift : ndarray, shape (C,)
         Root-mean-square change, over hundredths of the period, from the first periods averaged to the last.
-    channels : tuple of str
     """
 
     period: float
@@ -52,7 +51,6 @@ class AveragedPeriod:
     excluded: tuple[tuple[int, str], ...]
     noise_std: Array | None
     drift: Array
-    channels: tuple[str, ...]
 
     @property
     def time(self) -> Array:
@@ -76,29 +74,27 @@ class PeriodAverage:
     ``m T / M``. The mean of a bin in one period is shifted to the bin's centre along the period's own
     slope, so that neither irregular sampling nor a drifting rate changes the average or its variance.
     A complete period is judged before it is added: neither its root-mean-square nor its largest deviation from the
-    average may exceed ``outlier_factor`` times the usual one. The first ``initial`` periods are held back and judged
-    against their median; later ones against a running average that follows slow drift.
+    average may exceed ``outlier_factor`` times the usual one. The first five periods are held back and judged against
+    their median; later ones against a running average that follows slow drift.
 
     Attributes
     ----------
     period : float
         T [s]
     bins : int
-        M
+        M; a period has to fill half of them to count.
     channels : tuple of str
         Names of the C signals.
     transient : int
         Periods dropped at the start.
     outlier_factor : float
-    initial : int
-        Periods held back.
-    coverage : float
-        Smallest share of its bins that a period must fill to count.
     travel : ndarray, shape (S,), or None
         Motion of the reference in each of S equal parts of the period, see :func:`travel`. A period in which the first
         ``moving`` channels stand while the reference moves is left out, as when the arm has been stopped.
     moving : int
         Number of channels that are positions.
+    current : int or None
+        Number of the period being collected; None before the first sample.
     """
 
     period: float
@@ -106,13 +102,11 @@ class PeriodAverage:
     channels: tuple[str, ...]
     transient: int = 1
     outlier_factor: float = 3.0
-    initial: int = 5
-    coverage: float = 0.5
     travel: Array | None = None
     moving: int = 0
     used: list[int] = field(default_factory=list)
     excluded: list[tuple[int, str]] = field(default_factory=list)
-    _number: int | None = None  # of the period being collected
+    current: int | None = None
     _offset: Array = field(default_factory=lambda: np.zeros(0))
     _open: Array = field(default_factory=lambda: np.zeros(0))  # (M, C + 2): sums of values, of places, count
     # Number, values at the centres of the bins, and samples per bin of the periods held back.
@@ -132,11 +126,6 @@ class PeriodAverage:
         self._periods = np.zeros(self.bins, dtype=np.int64)
         self._mean, self._scatter = np.zeros(shape), np.zeros(shape)
 
-    @property
-    def current(self) -> int | None:
-        """Number of the period being collected; None before the first sample."""
-        return self._number
-
     def add(self, elapsed: Array, values: Array) -> None:
         """Add samples in the order of their stamps.
 
@@ -151,17 +140,17 @@ class PeriodAverage:
         index = np.floor(place).astype(np.int64)
         number = index // self.bins
         wanted = index >= 0
-        if self._number is not None:
-            wanted &= number >= self._number
+        if self.current is not None:
+            wanted &= number >= self.current
         if not wanted.any():
             return
         if not len(self._offset):
             self._offset = values[wanted].mean(axis=0)
         place, index, number, values = place[wanted], index[wanted], number[wanted], values[wanted] - self._offset
         for k in np.unique(number):
-            if k != self._number:
+            if k != self.current:
                 self._close()
-                self._number = int(k)
+                self.current = int(k)
             mine = slice(None) if number[0] == number[-1] == k else number == k
             here = index[mine]
             low = int(here.min())
@@ -175,14 +164,14 @@ class PeriodAverage:
 
     def _close(self) -> None:
         """End the period being collected: hold it back, judge it, or drop it."""
-        if self._number is None:
+        if self.current is None:
             return
-        number = self._number
+        number = self.current
         count = self._open[:, -1].astype(np.int64)
         covered = np.count_nonzero(count) / self.bins
         if number < self.transient:
             self.excluded.append((number, 'transient'))
-        elif covered < self.coverage:
+        elif covered < 0.5:
             self.excluded.append((number, f'only {100.0 * covered:.0f} % of its samples are there'))
         else:
             values = _centred(self._open)
@@ -203,7 +192,7 @@ class PeriodAverage:
                 self._accept_or_exclude(number, values, count)
             else:
                 self._held.append((number, values, count))
-                if len(self._held) >= self.initial:
+                if len(self._held) == 5:
                     self._release()
         self._open[:] = 0.0
 
@@ -290,13 +279,13 @@ class PeriodAverage:
         if self.whole == 0:
             return None
         now = deepcopy(self)
-        now._number = None  # the period that is being collected is left out
+        now.current = None  # the period that is being collected is left out
         return now.finish()
 
     def finish(self) -> AveragedPeriod | None:
         """End the last period and return the average; None where no period is usable."""
         self._close()
-        self._number = None
+        self.current = None
         self._release()
         if not self.used:
             return None
@@ -313,7 +302,6 @@ class PeriodAverage:
             excluded=tuple(self.excluded),
             noise_std=self.noise_std(),
             drift=drift,
-            channels=tuple(self.channels),
         )
 
 

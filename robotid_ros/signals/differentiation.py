@@ -18,8 +18,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
 
 MOST_HARMONICS = 200  # far above those of an excitation; limits the size of the fit
-# Relative noise of a regressor column lowers its estimate by its square: here by one part in 10^4.
-NOISE_SHARE = 0.01
+NOISE_SHARE = 0.01  # relative noise of a regressor column lowers its estimate by its square: here by one part in 10^4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

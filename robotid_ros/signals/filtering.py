@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.errors import DataError
+from robotid_ros.signals.differentiation import NOISE_SHARE
 
 ORDER = 4
 FEWEST = 32  # samples that a spectrum is taken of
 _TOGETHER = 1 << 17  # samples that go through a filter together, and stay in the processor's cache
-NOISE_SHARE = 0.01  # as in robotid_ros.signals.differentiation
 
 
 def guarded_smoothing(
@@ -87,28 +87,12 @@ def polynomial_filter(
 
     ``x(t + h / rate) = sum_k c_k h^k`` is fitted to ``|h| <= (window - 1) / 2``; near an end, to the last ``window``.
 
-    Parameters
-    ----------
-    values : ndarray, shape (N, n)
-        Evenly sampled; N at least ``window``.
-    window : int
-        Samples of a polynomial, an odd number.
-    degree : int
-    derivative : int
-        0 smooths.
-    rate : float
-        [Hz]
-    periodic : bool
-        The signal repeats after N samples.
+    ``values``, shape (N, n): evenly sampled; N at least ``window``. ``window``: samples of a polynomial, an odd number.
+    ``derivative``: 0 smooths. ``rate`` [Hz]. ``periodic``: the signal repeats after N samples. The result has the shape
+    (N, n).
 
-    Returns
-    -------
-    ndarray, shape (N, n)
-
-    References
-    ----------
-    A. Savitzky, M. Golay, "Smoothing and differentiation of data by simplified least squares procedures", Analytical
-    Chemistry 36 (1964), 1627-1639.
+    Source: A. Savitzky, M. Golay, "Smoothing and differentiation of data by simplified least squares procedures",
+    Analytical Chemistry 36 (1964), 1627-1639.
     """
     from scipy import ndimage
 
@@ -236,26 +220,10 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0) -> Bandwidt
     the median of the joints that move: products of speeds and angles, and the harmonics of friction at reversals,
     lie above the motion itself. It is lowered, down to twice the bandwidth, as far as needed to let through no more
     acceleration noise, ``s (2 pi)^2 sqrt(2 f^5 / (5 rate))``, than 1 % of a moving joint's root-mean-square
-    acceleration.
+    acceleration. Raises a DataError if there are fewer than :data:`FEWEST` samples.
 
-    Parameters
-    ----------
-    position : ndarray, shape (N, n)
-        Evenly sampled [rad].
-    rate : float
-        [Hz]
-    margin : float
-        Cutoff per bandwidth of the motion.
-
-    Returns
-    -------
-    Bandwidth
-        With a tenth of the rate as its cutoff where no joint moves.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than :data:`FEWEST` samples.
+    ``position``, shape (N, n): evenly sampled [rad]. ``rate`` [Hz]. ``margin``: cutoff per bandwidth of the motion.
+    The cutoff is a tenth of the rate where no joint moves.
     """
     q = np.asarray(position, dtype=np.float64)
     if len(q) < FEWEST:
@@ -309,28 +277,12 @@ def power_spectrum(values: Array, rate: float, window: Array, *, centred: bool =
 
     The mean over half overlapping parts of ``2 |sum_k w_k x_k exp(-2 pi i f k / rate)|^2 / (rate sum_k w_k^2)``.
 
-    Parameters
-    ----------
-    values : ndarray, shape (N,)
-        Evenly sampled.
-    rate : float
-        [Hz]
-    window : ndarray, shape (S,)
-        w; S at most N.
-    centred : bool
-        Take the mean from each part.
+    ``values``, shape (N,): evenly sampled. ``rate`` [Hz]. ``window``, shape (S,): w; S at most N. ``centred``: take the
+    mean from each part. Returns ``frequency``, shape (S // 2 + 1,) [Hz]; ``power``, shape (S // 2 + 1,): in the squared
+    unit of the values per Hz.
 
-    Returns
-    -------
-    frequency : ndarray, shape (S // 2 + 1,)
-        [Hz]
-    power : ndarray, shape (S // 2 + 1,)
-        In the squared unit of the values per Hz.
-
-    References
-    ----------
-    P. Welch, "The use of fast Fourier transform for the estimation of power spectra", IEEE Transactions on Audio and
-    Electroacoustics 15 (1967), 70-73.
+    Source: P. Welch, "The use of fast Fourier transform for the estimation of power spectra", IEEE Transactions on
+    Audio and Electroacoustics 15 (1967), 70-73.
     """
     from scipy import fft
 

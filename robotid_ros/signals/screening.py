@@ -316,12 +316,7 @@ def find_steps(time: Array, position: Array) -> BoolArray:
     and as within five samples before and after, and it does not come back: samples are missing there that the times do
     not tell, recordings were joined, or the encoder slipped.
 
-    Parameters
-    ----------
-    time : ndarray, shape (N,)
-        In order [s].
-    position : ndarray, shape (N, n)
-        Without spikes [rad or m].
+    ``time``, shape (N,): in order [s]. ``position``, shape (N, n): without spikes [rad or m].
     """
     apart = np.diff(time)
     speed = np.abs(np.diff(position, axis=0)) / np.maximum(apart, np.median(apart) if len(apart) else 0.0)[:, None]

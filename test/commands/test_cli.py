@@ -382,7 +382,7 @@ def _imported(*arguments: str) -> set[str]:
 def test_what_needs_no_command_imports_none_and_no_library(arguments: list[str]) -> None:
     imported = _imported(*arguments)
     own = {name.removeprefix('robotid_ros.') for name in imported if name.startswith('robotid_ros.')}
-    assert own == {'__main__', 'cli', 'commands', 'errors', 'threads'}
+    assert own == {'__main__', 'cli', 'commands', 'errors', 'imports'}
     assert not imported & {'numpy', 'scipy', 'yaml', 'joblib', 'dataclasses', 'hashlib'}
 
 

@@ -26,13 +26,13 @@ from hypothesis import strategies as st
 from recorder_helpers import JOINTS, START, harmonics, joint_state, reference_message, stream
 
 from robotid_ros.data import ProcessingSettings, process_file, read_recording
-from robotid_ros.data.bag import Bag
+from robotid_ros.data.bag import WRENCH, Bag
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.messages import JointStateDecoder, MessageChunk
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.data.stream import average_bag
-from robotid_ros.data.wrench_recording import AXES, WRENCH, read_wrench
 from robotid_ros.errors import DataError
+from robotid_ros.loads.wrench import AXES, read_wrench
 
 make_reader = pytest.importorskip('mcap.reader').make_reader
 

@@ -17,9 +17,8 @@ from excitation_helpers import UR10E, limits, planar_arm
 
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig
-from robotid_ros.excitation.pose_tour import pose_tour
 from robotid_ros.excitation.preparation import clear_pose, reference_check
-from robotid_ros.excitation.reference import Move, Rest, approach
+from robotid_ros.excitation.reference import Move, Rest, approach, pose_tour
 from robotid_ros.excitation.workspace import ground_clearance, random_positions, skeleton
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.kinematics import link_transforms

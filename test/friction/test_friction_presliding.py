@@ -20,7 +20,7 @@ from scipy.integrate import solve_ivp
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
-from robotid_ros.friction.presliding import sliding
+from robotid_ros.friction.terms import sliding
 from robotid_ros.identification import IdentificationResult, TorquePredictor, identify
 from robotid_ros.model import RobotModel
 

@@ -20,9 +20,8 @@ from identification_helpers import UR10E, fourier_motion, pinocchio_arm
 from scipy.spatial.transform import Rotation
 
 from robotid_ros.cli import main
-from robotid_ros.data.wrench_recording import AXES, read_wrench
 from robotid_ros.errors import DataError, IdentificationError
-from robotid_ros.loads.wrench import WrenchResult, fit_wrench, flange_motion, identify_wrench
+from robotid_ros.loads.wrench import AXES, WrenchResult, fit_wrench, flange_motion, identify_wrench, read_wrench
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters, split_inertial_parameters
 from robotid_ros.tables import write_table

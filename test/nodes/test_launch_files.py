@@ -22,7 +22,7 @@ import yaml
 
 from robotid_ros.commands import identify
 from robotid_ros.excitation.config import ExcitationConfig
-from robotid_ros.excitation.pose_tour import PoseTourConfig
+from robotid_ros.excitation.reference import PoseTourConfig
 from robotid_ros.execution.run import RunConfig
 from robotid_ros.identification import IdentificationConfig, SelectionConfig
 from robotid_ros.nodes.identified_arm import IdentificationNodeConfig

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / 'robotid_ros'
 
 LAYERS = [
-    {'errors', 'rooms', 'threads'},
+    {'errors', 'imports'},
     {'arrays', 'files', 'jobs', 'progress', 'reading', 'settings'},
     {'tables'},
     {'model', 'signals'},

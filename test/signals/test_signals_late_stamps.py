@@ -14,8 +14,13 @@ import warnings
 import numpy as np
 import pytest
 
-from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
-from robotid_ros.signals.sample_times import sample_times, velocity_remark, velocity_share
+from robotid_ros.signals.sample_times import (
+    LateStamps,
+    late_stamps_remark,
+    sample_times,
+    velocity_remark,
+    velocity_share,
+)
 
 MS = 1_000_000
 START = 5_000 * MS
