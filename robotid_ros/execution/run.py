@@ -112,12 +112,12 @@ class RunPlan:
             return 'end'
         return f'period {1 + int((time - self.begin) / self.period)}'
 
-    def one_period(self, rate: float) -> tuple[Array, Array, Array, Array]:
-        """Return one period of the reference, both ends included, at a rate [Hz], or less where it is long.
+    def one_period(self) -> tuple[Array, Array, Array, Array]:
+        """Return one period of the reference, both ends included, at the rate of the windows, or less where it is long.
 
         Times, shape (K,), count from the beginning of the period [s]; position, velocity and acceleration are (K, n).
         """
-        count = min(_MOST_REFERENCE_POINTS, max(2, int(np.ceil(self.period * rate))))
+        count = min(_MOST_REFERENCE_POINTS, max(2, int(np.ceil(self.period * self.windows.rate))))
         times = np.linspace(0.0, self.period, count + 1)
         return (times, *self.motion.evaluate(times))
 
@@ -131,27 +131,14 @@ def plan_run(
 ) -> RunPlan:
     """Plan a run from where the arm stands, and check all of it, the way to the start too.
 
-    Parameters
-    ----------
-    position : ndarray, shape (n,)
-        Of the arm, at rest [rad or m].
-    motion : FourierTrajectory, FrictionSweep or PoseTour
-    check : ReferenceCheck
-        The limits of the run.
-    config : RunConfig, optional
-    arm : ReferenceCheck, optional
-        The limits of the arm itself, which a stop may use where a run keeps to a part of them, and within which the
-        run may begin; by default those of the run.
+    ``position``, shape (n,): of the arm, at rest [rad or m]. ``check``: the limits of the run. ``arm``: the limits of
+    the arm itself, which a stop may use where a run keeps to a part of them, and within which the run may begin; by
+    default those of the run. Raises an ExcitationError if any part breaks a limit, or cannot be stopped inside the
+    limits of place; it names the part, limit, joint and time.
 
     Returns
     -------
     RunPlan
-
-    Raises
-    ------
-    ExcitationError
-        If any part breaks a limit, or cannot be stopped inside the limits of place; it names the part, limit, joint
-        and time.
     """
     config = RunConfig() if config is None else config
     names = check.model.joint_names

@@ -87,10 +87,7 @@ def stoppable_design(model: RobotModel, config: ExcitationConfig, **options: Any
     Where the best one has not, it is searched for again with twice the ``position_margin`` and four fifths of the
     speed, with whose square the way that braking takes falls.
 
-    Raises
-    ------
-    ExcitationError
-        If the last one has no room either.
+    Raises an ExcitationError if the last one has no room either.
     """
     check, arm = reference_check(model, config), arm_check(model, config)
     for further in reversed(range(_ROUNDS)):
