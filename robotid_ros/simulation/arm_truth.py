@@ -423,10 +423,7 @@ def perturb(
 def write_truth(path: str | Path, truth: ArmTruth) -> None:
     """Write the truth as YAML, whole or not at all, for tests and comparisons only.
 
-    Raises
-    ------
-    DataError
-        If the file cannot be written.
+    Raises a DataError if the file cannot be written.
     """
     model = truth.model
 
@@ -458,10 +455,7 @@ def write_truth(path: str | Path, truth: ArmTruth) -> None:
 def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
     """Read a truth file of a described arm.
 
-    Raises
-    ------
-    DataError
-        If the file is absent or is not a truth file of an arm with these joints and links.
+    Raises a DataError if the file is absent or is not a truth file of an arm with these joints and links.
     """
     document = read_yaml(path, 'truth file', DataError)
     with refusing(f"'{path}' is not a truth file of this package, or", DataError, file=str(path)):

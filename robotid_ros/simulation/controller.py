@@ -52,10 +52,7 @@ class Spline:
 
     def __init__(self, points: TrajectoryPoints) -> None:
         self.points = points
-        self.start = float(points.time[0])
         self.end = float(points.time[-1])
-        self._knots = points.time
-        self._last = points.position[-1]
         T = np.diff(points.time)[:, None]  # of the segments; c_0 ... c_5 of each have the shape (6, K - 1, n)
         p0, p1 = points.position[:-1], points.position[1:]
         v0, v1 = points.velocity[:-1], points.velocity[1:]
@@ -90,16 +87,17 @@ class Spline:
         moving = times < self.end
         if moving.all():
             return self._inside(times)
-        n = len(self._last)
-        q, dq, ddq = np.tile(self._last, (len(times), 1)), np.zeros((len(times), n)), np.zeros((len(times), n))
+        q = np.tile(self.points.position[-1], (len(times), 1))
+        dq, ddq = np.zeros_like(q), np.zeros_like(q)
         if moving.any():
             q[moving], dq[moving], ddq[moving] = self._inside(times[moving])
         return q, dq, ddq
 
     def _inside(self, times: Array) -> tuple[Array, Array, Array]:
-        segment = np.maximum(self._knots.searchsorted(times, side='right') - 1, 0)
+        knots = self.points.time
+        segment = np.maximum(knots.searchsorted(times, side='right') - 1, 0)
         c0, c1, c2, c3, c4, c5 = self._coefficients[:, segment]
-        s = (times - self._knots[segment])[:, None]
+        s = (times - knots[segment])[:, None]
         return (
             c0 + s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * c5)))),
             c1 + s * (2.0 * c2 + s * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5))),
@@ -337,18 +335,9 @@ class GoalTolerances:
 
     The controller's own are none on the way, and rest at the end.
 
-    Parameters
-    ----------
-    joint_names : sequence of str
-    path, goal : sequence of ``control_msgs/msg/JointTolerance``
-        On the way and at the end [rad or m, rad/s or m/s]; 0 keeps the controller's own, -1 removes it.
-    time : float
-        How long after the end the joints may take to get there [s].
-
-    Raises
-    ------
-    DataError
-        If a joint is unknown, or a tolerance is negative and not -1; the controller then takes its own.
+    ``path``, ``goal``: on the way and at the end [rad or m, rad/s or m/s]; 0 keeps the controller's own, -1 removes it.
+    ``time``: how long after the end the joints may take to get there [s]. Raises a DataError if a joint is unknown, or
+    a tolerance is negative and not -1; the controller then takes its own.
     """
 
     def __init__(
