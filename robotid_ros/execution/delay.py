@@ -41,7 +41,7 @@ def motion_at(reference: Reference, elapsed: float) -> JointMotion:
 
 
 def delay_on_path(
-    reference: Reference, motion: JointMotion, elapsed: float, tolerance: float, *, at_speed: bool = True
+    reference: Reference, motion: JointMotion, elapsed: float, tolerance: float, *, at_speed: bool
 ) -> float | None:
     """Return how far a motion is behind its place on a path [s], or None if it is not on the path.
 

@@ -282,14 +282,7 @@ def plan_path_stop(
     a few hundredths of a second before or after, it does.
 
     ``at``: moments at which the stop may begin, in the order of preference [s]. ``durations``: how long the stop may
-    take, in the order of preference [s].
-
-    Returns
-    -------
-    at : float
-        [s]
-    stop : Eased
-        The best there is: where none keeps all limits, the one that breaks them least.
+    take, in the order of preference [s]. Where none keeps all limits, the stop is the one that breaks them least.
     """
     # Where there are no acceleration limits, what is usual nearby.
     times = np.clip(np.linspace(min(at), max(at) + 1.0, 101), 0.0, reference.duration)

@@ -146,12 +146,11 @@ def series_of(outcomes: Sequence[Outcome]) -> tuple[Series, ...]:
 def changes_of(series: Sequence[Series]) -> tuple[Change, ...]:
     """Return drift and distance from the other arms of every parameter, the most conspicuous first.
 
-    The deviations of an identification hold for one recording. How well another recording of the same
-    arm repeats it, with another temperature of the grease, is seen in the scatter around the line: the deviations
-    of a parameter are multiplied by the median over the arms of sqrt(scatter / median of chi-square), where
-    that exceeds 1, and the limit is Student's with all arms' degrees of freedom (Bonferroni over everything compared).
-    Two recordings of an arm count where there are five arms or more. Where there is nothing to know the scatter
-    from, there is no limit.
+    The deviations of an identification hold for one recording. How well another recording of the same arm repeats it,
+    with another temperature of the grease, is seen in the scatter around the line: the deviations of a parameter are
+    multiplied by the median over the arms of sqrt(scatter / median of chi-square), where that exceeds 1, and the limit
+    is Student's with all arms' degrees of freedom (Bonferroni over everything compared). Two recordings of an arm count
+    where there are five arms or more. Where there is nothing to know the scatter from, there is no limit.
     """
     groups: dict[tuple[str, str], list[Series]] = defaultdict(list)
     for each in series:

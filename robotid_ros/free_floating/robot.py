@@ -9,14 +9,12 @@
 
 """A robot arm on a floating base that holds a target, and its momentum.
 
-With the screw s_j of joint j, the spatial inertia F_i of body i (body 0 is the base, body n the last
-link merged with the target) and the composite inertias C_j = F_j + ... + F_n, momentum h and base
-twist V_0 are related by
+With the screw s_j of joint j, the spatial inertia F_i of body i (body 0 is the base, body n the last link merged with
+the target) and the composite inertias C_j = F_j + ... + F_n, momentum h and base twist V_0 are related by
 
     h = M V_0 + sum_j C_j s_j dq_j,      M = C_0,
 
-so that without momentum V_0 = -M^-1 sum_j C_j s_j dq_j. In the base frame all of it depends on the
-joints alone.
+so that without momentum V_0 = -M^-1 sum_j C_j s_j dq_j. In the base frame all of it depends on the joints alone.
 """
 
 from collections.abc import Sequence

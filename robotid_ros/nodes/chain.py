@@ -12,9 +12,8 @@
 It is a client of the other nodes and calls their services as a user would, so that every check of theirs holds. It runs
 when its service ``~/start`` is called, or at once with the parameter ``start_at_once``, and publishes its step on
 ``~/status``. With ``run`` it tours poses and calibrates, or moves a free-floating robot and identifies its target. To
-stop the arm, call ``excitation/stop``; the chain ends there. With ``trajectories`` above one it goes
-on where it was: recordings that the identification node has, of this chain or of the recorder's folder, are not run
-again.
+stop the arm, call ``excitation/stop``; the chain ends there. With ``trajectories`` above one it goes on where it was:
+recordings that the identification node has, of this chain or of the recorder's folder, are not run again.
 """
 
 import itertools
@@ -77,13 +76,10 @@ class ChainConfig(Settings):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node.
+    """Run the node; return the exit code.
 
-    Returns
-    -------
-    int
-        0 after a signal, or once the chain that was to start at once is through; 1 if a node refused or the run was
-        stopped on that way; 2 for arguments that cannot be used.
+    It is 0 after a signal, or once the chain that was to start at once is through; 1 if a node refused or the run was
+    stopped on that way; 2 for arguments that cannot be used.
     """
     unknown = remove_ros_args(sys.argv if args is None else list(args))[1:]
     if unknown:
@@ -204,13 +200,7 @@ class _Chain:
         return self.seeds | set(map(int, told.split()))
 
     def _checked(self, config: ChainConfig) -> int:
-        """Say how long the excitations take; refuse, before anything moves, what could not end well.
-
-        Returns
-        -------
-        int
-            Seed of the first design.
-        """
+        """Say how long they take; refuse, before anything moves, what could not end well; return the first seed."""
         client = self.client
         run = client.parameters('excitation', ('seed', 'period', 'periods'))
         asked = client.parameters('identification', ('select', 'torque_threshold'))

@@ -48,17 +48,8 @@ class Description:
     Of several equal arms it is the one whose joints come on ``joint_states``, once they come; of two whose joints both
     come there, none.
 
-    Parameters
-    ----------
-    node : Node
-    config : DescriptionConfig
-    robot : RobotConfig or None
-    take : callable
-        Gets the arm; returns whether it was taken. A description that was is not handed over again.
-    refuse : callable
-        Gets why a description cannot be used.
-    joints : tuple of str
-        Of the arm; empty takes all.
+    ``take`` gets the arm and returns whether it was taken; a description that was is not handed over again. ``refuse``
+    gets why a description cannot be used. ``joints`` are those of the arm; empty takes all.
     """
 
     def __init__(

@@ -37,14 +37,8 @@ def find_topics(
 ) -> tuple[str, str, list[str]]:
     """Return the topics of an arm that work: those given, or what the graph has in their place.
 
-    The names are fully qualified; an arm has ``patience`` seconds to appear.
-
-    Returns
-    -------
-    joint_states, trajectory : str
-        Where it is heard and commanded.
-    remarks : list of str
-        What differs from the topics given, or is missing.
+    The names are fully qualified; an arm has ``patience`` seconds to appear. Beside the topics on which it is heard and
+    commanded are remarks: what differs from the topics given, or is missing.
     """
     context = rclpy.Context()
     rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)

@@ -339,8 +339,7 @@ class ExcitationNode(Node):
             if run.trajectory_replacement == 'auto':
                 controllers = self._driver.surroundings.commanders.controllers(patience, self._cancelled)
                 run = replace(run, trajectory_replacement=replacement(self, controllers))
-            arm = arm_check(model, config)
-            plan = plan_run(position, motion, reference_check(model, config), run, arm)
+            plan = plan_run(position, motion, reference_check(model, config), run, arm_check(model, config))
             return plan, plan.windows.window(0)
 
         plan, first = await self._worker.run(work)

@@ -9,11 +9,10 @@
 
 """The node ``simulated_arm``: an arm in a physics engine that listens and speaks like a real one.
 
-It takes ``trajectory_msgs/JointTrajectory`` by the rules of ros2_control's
-joint_trajectory_controller, on its topic and, where control_msgs is installed, by its action, and
-publishes ``sensor_msgs/JointState`` as its joint_state_broadcaster does, and a latched
-``robot_description``. With a ``mission`` the arm rides on a base that floats freely, and ``base_twist`` and
-``base_pose`` (``geometry_msgs``) tell how it moves.
+It takes ``trajectory_msgs/JointTrajectory`` by the rules of ros2_control's joint_trajectory_controller, on its topic
+and, where control_msgs is installed, by its action, and publishes ``sensor_msgs/JointState`` as its
+joint_state_broadcaster does, and a latched ``robot_description``. With a ``mission`` the arm rides on a base that
+floats freely, and ``base_twist`` and ``base_pose`` (``geometry_msgs``) tell how it moves.
 """
 
 import sys

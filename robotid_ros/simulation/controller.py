@@ -131,11 +131,10 @@ class TrajectoryFollower:
     - After the last point that position is held.
 
     With ``blend`` the follower does as the controller's newest versions do by default
-    (``allow_trajectory_replacement``, added in August 2026, after 6.9.0), once it has followed a
-    trajectory of two points or more: the running trajectory goes on until the new one's start;
-    and one that should have started in the past starts *now*, all its points shifted by the delay.
-    Each costs it a cycle: what is left of the running one until then comes so much later, and the
-    reference bends from where it is to the next of those points.
+    (``allow_trajectory_replacement``, added in August 2026, after 6.9.0), once it has followed a trajectory of two
+    points or more: the running trajectory goes on until the new one's start; and one that should have started in the
+    past starts *now*, all its points shifted by the delay. Each costs it a cycle: what is left of the running one until
+    then comes so much later, and the reference bends from where it is to the next of those points.
 
     Parameters
     ----------
@@ -232,8 +231,7 @@ class TrajectoryFollower:
     ) -> TrajectoryPoints:
         """Return a trajectory in the controller's joint order, or refuse it; nothing is taken over.
 
-        Parameters and errors are those of :meth:`command`. Safe to call while another thread commands
-        and samples.
+        Parameters and errors are those of :meth:`command`. Safe to call while another thread commands and samples.
         """
         wanted = ', '.join(self.joint_names)
         if sorted(joint_names) != sorted(self.joint_names):
