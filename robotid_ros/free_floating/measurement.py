@@ -162,7 +162,10 @@ def write_measurement(path: str | Path, measurement: FloatingMeasurement) -> Non
     base/angular_velocity/x,...`` and, where the pose was measured, ``base/position/x,...,
     base/orientation/qw,...``; SI units, the twist along the base's axes.
 
-    Raises a DataError if the file cannot be written.
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
     """
     signals = _signals(measurement.joint_names, pose=measurement.has_pose)
     count = len(measurement)

@@ -67,7 +67,10 @@ class Mission(Settings):
     def true_robot(self) -> FreeFloatingRobot:
         """The robot with the true target.
 
-        Raises a ModelError if the mission names no true target.
+        Raises
+        ------
+        ModelError
+            If the mission names no true target.
         """
         if self.target is None:
             message = f"{self.name}: a simulation needs 'target', the true one; the mission has 'prior' only"
@@ -77,7 +80,10 @@ class Mission(Settings):
     def sample_times(self, trajectory: FourierTrajectory) -> Array:
         """Return the sample times of one period of a trajectory, the end included, shape (N,) [s].
 
-        Raises an ExcitationError if the rate gives fewer than the three samples that ten unknowns need.
+        Raises
+        ------
+        ExcitationError
+            If the rate gives fewer than the three samples that ten unknowns need.
         """
         count = round(trajectory.period * self.rate) + 1
         if count < 3:

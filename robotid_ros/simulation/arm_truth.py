@@ -420,7 +420,10 @@ def perturb(
 def write_truth(path: str | Path, truth: ArmTruth) -> None:
     """Write the truth as YAML, whole or not at all, for tests and comparisons only.
 
-    Raises a DataError if the file cannot be written.
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
     """
     model = truth.model
 
@@ -452,7 +455,10 @@ def write_truth(path: str | Path, truth: ArmTruth) -> None:
 def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
     """Read a truth file of a described arm.
 
-    Raises a DataError if the file is absent or is not a truth file of an arm with these joints and links.
+    Raises
+    ------
+    DataError
+        If the file is absent or is not a truth file of an arm with these joints and links.
     """
     document = read_yaml(path, 'truth file', DataError)
     with refusing(f"'{path}' is not a truth file of this package, or", DataError, file=str(path)):

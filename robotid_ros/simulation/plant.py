@@ -197,7 +197,10 @@ class Plant(_Simulated):
 
         The reference is given at the instants of the steps, shape (N, n) each [rad, rad/s, rad/s^2; or m].
 
-        Raises a ModelError if the simulation diverges.
+        Raises
+        ------
+        ModelError
+            If the simulation diverges.
         """
         mujoco, arm, state = self._mujoco, self._believed_arm, self._believed
         motor_torque = np.empty_like(q_ref, dtype=float)
@@ -223,7 +226,10 @@ class Plant(_Simulated):
     def run_torque(self, motor_torque: Array) -> PlantMotion:
         """Return the motion under motor torques without any controller, shape (N, n) [N m or N].
 
-        Raises a ModelError if the simulation diverges.
+        Raises
+        ------
+        ModelError
+            If the simulation diverges.
         """
         applied = np.array(motor_torque, dtype=float)
         return self._advance(applied, lambda k, q, dq: applied[k])
