@@ -697,7 +697,7 @@ def too_fast(limits: JointLimits, positions: Array, velocities: Array, given: fl
 
 def _excess(plan: RunPlan, positions: Array) -> float:
     """Return the largest normalised excess of positions over position limits and clearances."""
-    check = plan.windows.check if plan.arm is None else plan.arm  # a stop may take half of the clearance
+    check = plan.checks[-1]  # a stop may take half of the clearance
     still = np.zeros_like(positions[::4])
     rows = [np.array(positions[::4]), still, still]
     motion = Motion(check.model, (rows[0], still, still, still), None)

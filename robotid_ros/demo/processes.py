@@ -46,10 +46,7 @@ def reserve_domain() -> int:
     A random domain alone is not enough: one in a hundred would be that of a driver which moves a real arm. The
     reservation lasts until this process ends, or has made sixteen more.
 
-    Raises
-    ------
-    RobotIdError
-        If every domain is in use.
+    Raises a RobotIdError if every domain is in use.
     """
     for domain in random.SystemRandom().sample(_DOMAINS, len(_DOMAINS)):
         claim = _claimed(domain)

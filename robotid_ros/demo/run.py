@@ -41,10 +41,8 @@ WELL_EXCITED = 5.0  # relative standard deviation [%] below which a parameter co
 DEVIATIONS = 3.0  # standard deviations within which a found parameter agrees with the truth
 _LARGEST = 8.0  # rad/s^2 or m/s^2
 _TO_FULL_SPEED = 1.0 / 3.0  # s; no joint is asked to reach its speed limit sooner
-# Deadlines [s], each several times what a slow and busy machine needs; a node that dies is reported at once.
-STARTUP = 300.0
-DESIGN = 600.0
-SOLVE = 600.0
+# For each answer [s], several times what a slow and busy machine needs; a node that dies is reported at once.
+DEADLINE = 600.0
 SLOWDOWN = 10.0  # how much longer than planned a run may take
 PATIENCE = 20.0  # how long the nodes wait for each other's messages [s]
 # Properties of real arms that the identified model does not have, in typical amounts. benchmark/imperfect_arm.py adds
@@ -65,7 +63,6 @@ class ParameterComparison:
     """True and found values of p parameters, and the standard deviations stated with those found; shape (p,)."""
 
     names: tuple[str, ...]
-    units: tuple[str, ...]
     true: Array
     found: Array
     std: Array
@@ -145,12 +142,8 @@ def run_demo(settings: DemoSettings, step: Progress) -> DemoOutcome:
 
     ``step`` is told the part done, 0 to 1, and what happens.
 
-    Raises
-    ------
-    RobotIdError
-        If a node dies, refuses or does not answer; all nodes are ended first.
-    MissingDependencyError
-        If ROS or the simulator is not installed.
+    Raises a RobotIdError if a node dies, refuses or does not answer; all nodes are ended first. Raises a
+    MissingDependencyError if ROS or the simulator is not installed.
     """
     for module, package, extra in (('rclpy', 'ros-rclpy', 'ros'), ('mujoco', 'mujoco', 'sim')):
         if find_spec(module) is None:
@@ -199,13 +192,13 @@ def _capture(
     nodes = {'simulated_arm': arm, **{name: {**values, 'use_sim_time': True} for name, values in others.items()}}
     for name, values in nodes.items():
         group.start(name, [*parameter_arguments(values), '--params-file', str(settings.config)])
-    client = LoopClient(group.check, int(domain), NODES)
+    client = LoopClient(group.check, int(domain), NODES, patience=DEADLINE)
     try:
-        client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', STARTUP)
+        client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description')
         training = _run_trajectory(client, settings, 'training', (0.04, 0.5), step)
-        client.wait_for_average(STARTUP)
+        client.wait_for_average()
         step(0.52, 'identify')
-        text = client.call('/identification/identify', SOLVE)
+        text = client.call('/identification/identify')
         validation = _run_trajectory(client, settings, 'validation', (0.6, 0.95), step)
         return text, training, validation
     finally:
@@ -220,10 +213,10 @@ def _run_trajectory(client: Any, settings: DemoSettings, name: str, share: tuple
     step(begin, f'design the {name} trajectory')
     saved = str(settings.folder / f'{name}.yaml')
     client.set_parameters('excitation', {'run': kind, 'periods': periods, 'save_to': saved})
-    client.call('/excitation/design', DESIGN)
-    client.call('/recorder/start', STARTUP)
+    client.call('/excitation/design')
+    client.call('/recorder/start')
     ended = client.runs_ended()
-    client.call('/excitation/start', STARTUP)
+    client.call('/excitation/start')
 
     def state(node: str) -> str:
         return client.status_value(node, 'state') or ''
@@ -236,10 +229,10 @@ def _run_trajectory(client: Any, settings: DemoSettings, name: str, share: tuple
             step(begin + (end - begin) * done, f'{name} run: {phase}, {state("recorder")}')
         return client.run_is_over(ended) and state('recorder') in ('finished', 'failed')
 
-    client.wait(finished, f'the end of the {name} run', STARTUP + SLOWDOWN * periods * settings.period)
+    client.wait(finished, f'the end of the {name} run', DEADLINE + SLOWDOWN * periods * settings.period)
     client.require_healthy('excitation')
     client.require_healthy('recorder')
-    return Path(client.call('/recorder/save', STARTUP)).parent
+    return Path(client.call('/recorder/save')).parent
 
 
 def _evaluate(
@@ -264,7 +257,6 @@ def _evaluate(
     base = base_parameters(truth.model, rotor_inertia=result.has_rotor_inertia, tolerance=DATA_TOLERANCE)
     comparison = ParameterComparison(
         names=result.base_names,
-        units=result.base_units,
         true=base.map @ np.concatenate([truth.model.inertial.ravel(), truth.model.rotor_inertia]),
         found=result.base_values,
         std=result.base_std,

@@ -51,13 +51,8 @@ class Belief:
 
     ``time`` is that of the run [s]; ``now`` is monotonic, when a reading came [s].
 
-    Parameters
-    ----------
-    joint_names : tuple of str
-    velocity : ndarray, shape (n,)
-        Velocity limits [rad/s or m/s]; infinity where there is none.
-    stamp_error : float
-        How wrong stamps may be beyond the 10 ms that any may [s].
+    ``velocity``, shape (n,): velocity limits [rad/s or m/s]; infinity where there is none. ``stamp_error``: how wrong
+    stamps may be beyond the 10 ms that any may [s].
     """
 
     def __init__(self, joint_names: tuple[str, ...], velocity: Array, stamp_error: float = 0.0) -> None:
@@ -142,12 +137,7 @@ class Belief:
         return problem
 
     def _problem(
-        self,
-        position: Array,
-        velocity: Array | None,
-        read: BoolArray,
-        possible: BoolArray,
-        jump: Array,
+        self, position: Array, velocity: Array | None, read: BoolArray, possible: BoolArray, jump: Array
     ) -> str | None:
         if not read.all():
             k = int(np.argmin(read))

@@ -36,12 +36,12 @@ def motions_at(reference: Reference, elapsed: ArrayLike) -> list[JointMotion]:
 
 
 def motion_at(reference: Reference, elapsed: float) -> JointMotion:
-    """Return a reference at a time from its start [s]; see :func:`motions_at`."""
+    """Return a reference at one time; see :func:`motions_at`."""
     return motions_at(reference, [elapsed])[0]
 
 
 def delay_on_path(
-    reference: Reference, motion: JointMotion, elapsed: float, tolerance: float, *, at_speed: bool = True
+    reference: Reference, motion: JointMotion, elapsed: float, tolerance: float, *, at_speed: bool
 ) -> float | None:
     """Return how far a motion is behind its place on a path [s], or None if it is not on the path.
 
@@ -71,14 +71,7 @@ def goes_on(motion: JointMotion, expected: JointMotion) -> bool:
 class DelayGrowth:
     """How much further an arm is behind its reference than at the beginning of its run.
 
-    Attributes
-    ----------
-    value : float
-        [s]
-    usual : float
-        The delay at the beginning [s].
-    known : bool
-        Whether that has been seen.
+    That is ``value`` [s]; ``usual`` is the delay at the beginning [s], ``known`` whether that has been seen.
     """
 
     def __init__(self, joints: int) -> None:

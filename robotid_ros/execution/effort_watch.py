@@ -67,20 +67,10 @@ class EffortWatch:
     Where an effort limit or a torque constant is missing, so are the first two. A joint that is beyond its effort
     limit before the run begins has another unit or a wrong limit, and the first bound does not count for it.
 
-    Attributes
-    ----------
-    clear : ndarray, shape (n,)
-        Of the joints that press, the position where the efforts had last been as expected for 20 ms; NaN for the
-        others [rad or m].
-
-    Parameters
-    ----------
-    plan : RunPlan
-    unit : ndarray, shape (n,)
-        Torque per unit of the effort [N m/A, or 1]; NaN where it is not known. Efforts of coupled motors are taken to
-        their joints (:attr:`~robotid_ros.model.RobotModel.effort_map`).
-    tolerance : float
-        Factor on the last two bounds.
+    ``clear``, shape (n,): of the joints that press, the position where the efforts had last been as expected for 20 ms;
+    NaN for the others [rad or m]. ``unit``, shape (n,): torque per unit of the effort [N m/A, or 1]; NaN where it is
+    not known. Efforts of coupled motors are taken to their joints (:attr:`~robotid_ros.model.RobotModel.effort_map`).
+    ``tolerance``: factor on the last two bounds.
     """
 
     def __init__(self, plan: RunPlan, unit: Array, tolerance: float) -> None:
@@ -193,7 +183,10 @@ class EffortWatch:
         """Make the present period the one before, without what was not seen of it."""
         self._seen = np.flatnonzero(np.isfinite(self._present).any(axis=1))
         self._before = self._present[self._seen]
-        self._peak, self._noise = np.fmax.reduce(np.abs(self._before)), _noise(self._before)
+        self._peak = np.fmax.reduce(np.abs(self._before))
+        second = np.diff(self._before, n=2, axis=0)  # what they show is noise; the motion adds to it
+        count, total = np.isfinite(second).sum(axis=0), np.nansum(second**2, axis=0)
+        self._noise = np.where(count > 0, np.sqrt(total / (6.0 * np.maximum(count, 1))), np.inf)
         fast = self._fast[self._seen]
         alike = fast & np.roll(fast, 1, axis=0) & np.roll(fast, -1, axis=0)
         self._since, self._until = _lengths(~alike), _lengths(~alike[::-1])[::-1]
@@ -224,14 +217,6 @@ def _lengths(stretch: BoolArray) -> IntArray:
     return lengths
 
 
-def _noise(means: Array) -> Array:
-    """Return the standard deviation of the noise of averages, by their second differences; the motion adds to it."""
-    second = np.diff(means, n=2, axis=0)
-    count = np.isfinite(second).sum(axis=0)
-    total = np.nansum(second**2, axis=0)
-    return np.where(count > 0, np.sqrt(total / (6.0 * np.maximum(count, 1))), np.inf)
-
-
 def holds_no_gravity(model: RobotModel, position: Array, torque: Array) -> bool:
     r"""Return whether the torques of an arm at rest cannot be those that hold it, and can be those of friction alone.
 
@@ -243,11 +228,8 @@ def holds_no_gravity(model: RobotModel, position: Array, torque: Array) -> bool:
 
     Where the two ranges overlap, the pose tells nothing.
 
-    Parameters
-    ----------
-    position, torque : ndarray, shape (n,)
-        At rest, in the coordinates of the description [rad or m, N m or N]. Joints whose torque is not finite, or that
-        have no effort limit, are left out.
+    ``position``, ``torque``, shape (n,) each: at rest, in the coordinates of the description [rad or m, N m or N].
+    Joints whose torque is not finite, or that have no effort limit, are left out.
     """
     limit = model.limits.effort
     known = np.isfinite(torque) & np.isfinite(limit) & (limit > 0.0)

@@ -104,23 +104,9 @@ class WatchdogConfig(Settings):
 class Following:
     """Compares what is believed of an arm with its run; all times count from the start of the run [s].
 
-    Attributes
-    ----------
-    confirmed : bool
-        The arm, or its controller, was seen to follow.
-    growth : DelayGrowth
-        How much further the arm is behind its reference than at the beginning.
-    tracking_error : float
-        Of the last joint state [rad or m].
-    pushing : bool
-        The efforts show that the arm presses on something.
-
-    Parameters
-    ----------
-    plan : RunPlan
-    config : WatchdogConfig
-    efforts : EffortWatch, optional
-        Judges the efforts, where they are watched.
+    ``confirmed``: the arm, or its controller, was seen to follow. ``growth``: how much further the arm is behind its
+    reference than at the beginning. ``tracking_error``: of the last joint state [rad or m]. ``pushing``: the efforts
+    show that the arm presses on something. ``efforts``: judges the efforts, where they are watched.
     """
 
     def __init__(self, plan: RunPlan, config: WatchdogConfig, efforts: EffortWatch | None = None) -> None:

@@ -94,8 +94,8 @@ class RunPlan:
         Of the motion; the whole length of a friction sweep [s].
     motion : Reference
         What is repeated, from the beginning of a period.
-    arm : ReferenceCheck or None
-        What a stop keeps where none keeps the limits of the run.
+    checks : list of ReferenceCheck
+        What a stop keeps, in turn: the limits of the run, and where none keeps these, those of the arm.
     """
 
     joint_names: tuple[str, ...]
@@ -105,12 +105,7 @@ class RunPlan:
     end: float
     period: float
     motion: Reference
-    arm: ReferenceCheck | None = None
-
-    @property
-    def checks(self) -> list[ReferenceCheck]:
-        """What a stop keeps, in turn."""
-        return [self.windows.check] if self.arm is None else [self.windows.check, self.arm]
+    checks: list[ReferenceCheck]
 
     def phase(self, time: float) -> str:
         """Return 'ramp', 'period k' or 'end' for a time from the start of the run [s]."""
@@ -120,51 +115,30 @@ class RunPlan:
             return 'end'
         return f'period {1 + int((time - self.begin) / self.period)}'
 
-    def one_period(self, rate: float) -> tuple[Array, Array, Array, Array]:
-        """Return one period of the reference, both ends included, at a rate [Hz], or less where it is long.
+    def one_period(self) -> tuple[Array, Array, Array, Array]:
+        """Return one period of the reference, both ends included, at the rate of the windows, or less where it is long.
 
         Times, shape (K,), count from the beginning of the period [s]; position, velocity and acceleration are (K, n).
         """
-        count = min(_MOST_REFERENCE_POINTS, max(2, int(np.ceil(self.period * rate))))
+        count = min(_MOST_REFERENCE_POINTS, max(2, int(np.ceil(self.period * self.windows.rate))))
         times = np.linspace(0.0, self.period, count + 1)
         return (times, *self.motion.evaluate(times))
 
 
 def plan_run(
-    position: Array,
-    motion: Motion,
-    check: ReferenceCheck,
-    config: RunConfig | None = None,
-    arm: ReferenceCheck | None = None,
+    position: Array, motion: Motion, check: ReferenceCheck, config: RunConfig, arm: ReferenceCheck | None = None
 ) -> RunPlan:
     """Plan a run from where the arm stands, and check all of it, the way to the start too.
 
-    Parameters
-    ----------
-    position : ndarray, shape (n,)
-        Of the arm, at rest [rad or m].
-    motion : FourierTrajectory, FrictionSweep or PoseTour
-    check : ReferenceCheck
-        The limits of the run.
-    config : RunConfig, optional
-    arm : ReferenceCheck, optional
-        The limits of the arm itself, which a stop may use where a run keeps to a part of them, and within which the
-        run may begin; by default those of the run.
-
-    Returns
-    -------
-    RunPlan
-
-    Raises
-    ------
-    ExcitationError
-        If any part breaks a limit, or cannot be stopped inside the limits of place; it names the part, limit, joint
-        and time.
+    ``position``, shape (n,): of the arm, at rest [rad or m]. ``check``: the limits of the run. ``arm``: the limits of
+    the arm itself, which a stop may use where a run keeps to a part of them, and within which the run may begin; by
+    default those of the run. Raises an ExcitationError if any part breaks a limit, or cannot be stopped inside the
+    limits of place; it names the part, limit, joint and time.
     """
-    config = RunConfig() if config is None else config
     names = check.model.joint_names
     position = _led_inside(position, check)
     leaving = check.leaving(position, arm)
+    checks = [leaving] if arm is None else [leaving, arm]
     if isinstance(motion, FourierTrajectory):
         gentle = GENTLE if config.trajectory_replacement == 'blend' else 0.0
         before, middle, after = _fourier_parts(motion, check, config.periods, gentle)
@@ -196,7 +170,7 @@ def plan_run(
     )
     windows.require_stops(begin + min(_LOOKED_AT * period, middle.duration))
     for since, until in ((0.0, begin + min(period, middle.duration)), (begin + middle.duration, reference.duration)):
-        require_room(reference, leaving, arm, since, until)
+        require_room(reference, checks, since, until)
     return RunPlan(
         joint_names=names,
         reference=reference,
@@ -205,7 +179,7 @@ def plan_run(
         end=begin + middle.duration,
         period=period,
         motion=repeated,
-        arm=arm,
+        checks=checks,
     )
 
 

@@ -45,16 +45,9 @@ class RunClock:
     Once the clock was set, or exchanged, it is not used again, and time goes on by the monotonic clock, at the rate
     that it had. What is wrong is in ``problem``.
 
-    Parameters
-    ----------
-    begin : float
-        When the run begins, on the node's clock [s].
-    clock, now : float
-        Both clocks, read at one moment [s].
-    simulated : bool
-        The node's clock is simulated time, which may have any rate.
-    stall : float
-        After which silence simulated time may still be made up for in one go [s]: as long as joint states may miss.
+    ``begin``: when the run begins, on the node's clock [s]. ``clock``, ``now``: both clocks, read at one moment [s].
+    ``simulated``: the node's clock is simulated time, which may have any rate. ``stall``: after which silence simulated
+    time may still be made up for in one go [s]: as long as joint states may miss.
     """
 
     def __init__(self, begin: float, clock: float, now: float, *, simulated: bool, stall: float = 0.5) -> None:

@@ -30,23 +30,9 @@ _AWAKE = 0.1
 class Sight:
     """Counts what comes for a watch, on a monotonic clock.
 
-    Attributes
-    ----------
-    rate : float
-        Usable messages per second of late [Hz].
-    share : float
-        Part of the messages that are usable.
-
-    Parameters
-    ----------
-    name : str
-        What is watched, in the plural: 'efforts'.
-    over : float
-        Time over which a rate is counted [s].
-    silence : float, optional
-        From which silence on somebody else judges it [s].
-    enough : float
-        Rate that is enough for this watch [Hz].
+    ``rate``: usable messages per second of late [Hz]. ``share``: part of the messages that are usable. ``name``: what
+    is watched, in the plural: 'efforts'. ``over``: time over which a rate is counted [s]. ``silence``: from which
+    silence on somebody else judges it [s]. ``enough``: rate that is enough for this watch [Hz].
     """
 
     def __init__(self, name: str, over: float, *, silence: float | None = None, enough: float = _ENOUGH) -> None:
@@ -86,9 +72,7 @@ class Sight:
         now -= self._slept
         while self._came and self._came[0][0] < now - self._over:
             self._forget()
-        if self._silence is not None and not self._came:
-            return None
-        if self._silence is not None and self._came and now - self._came[-1][0] > self._silence:
+        if self._silence is not None and not (self._came and now - self._came[-1][0] <= self._silence):
             return None
         self.rate = self._usable / min(self._over, max(now - self._first, 1e-3))
         self.share = self._usable / len(self._came) if self._came else 0.0

@@ -16,14 +16,14 @@ Stops along a path are for the end of every window, and for the way out of a mot
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.excitation.reference import Eased, Reference, ReferenceCheck
-from robotid_ros.execution.joint_motion import JointMotion, MoveToRest, quintic_basis
+from robotid_ros.execution.joint_motion import JointMotion, quintic_basis
 from robotid_ros.model.joint_limits import JointLimits
 
 GENTLE_BRAKING = 5.0
@@ -44,14 +44,14 @@ _STILL_ACCELERATES = 3.0 / np.sqrt(2.0)
 """Least T in |v| / a_max that brings a joint to rest within a_max whatever its acceleration is, up to a_max."""
 _FINER = 1.1
 """Ratio of the durations that are looked at."""
-_CHECKED = quintic_basis(np.linspace(0.0, 1.0, 16))
+_CHECKED = np.linspace(0.0, 1.0, 16)
 """At which moments of a candidate all limits are looked at: 50 ms apart in a stop of 0.8 s."""
 _MEASURED = 3
 """So many starts, the first, are checked against all limits; all of them against those of the joints."""
 _EVEN = np.array([[0.5, 1.0 / 12.0], [1.0, 0.0], [0.0, 1.0]])
 """Way, T v0 and T^2 a0 of a joint that goes to the end it comes to of itself, from T v0 and T^2 a0."""
 _LOOKED_AT = tuple(
-    (basis @ _EVEN, 1.0 / np.abs(basis[:, 0, None, None, None]), -(basis @ _EVEN) / basis[:, :1])
+    (basis[:, :3] @ _EVEN, 1.0 / np.abs(basis[:, 0, None, None, None]), -(basis[:, :3] @ _EVEN) / basis[:, :1])
     for basis in quintic_basis(np.linspace(0.0, 1.0, 14)[1:-1])[1:]
 )
 """Where velocities and accelerations are looked at: those on the way to that end, how much further an end may be for
@@ -75,28 +75,43 @@ class PathPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopPlan:
-    """What brings an arm to rest, and what it breaks: '' where it keeps all limits."""
+    """What brings an arm to rest from all that it may do then, and what it breaks: '' where it keeps all limits.
 
-    move: MoveToRest
+    From each start it is one quintic, as a controller interpolates to a single point,
+
+        q(0) = q0, q'(0) = v0, q''(0) = a0;   q(T) = goal, q'(T) = q''(T) = 0
+
+    With a0 = 0 and goal = q0 + v0 T/2 the speed only falls: v(t) = v0 (1 - 3 s^2 + 2 s^3), s = t/T. The goal has the
+    shape (n,) [rad or m], the duration T is in s.
+    """
+
     starts: tuple[JointMotion, ...]
+    goal: Array
+    duration: float
     breaks: str = ''
     added: Array | None = None  # normalised, to each bound, shape (B,); None where it keeps all limits
 
     def ways(self, time: float) -> list[JointMotion]:
-        """Return what it leads to after a time [s], from all starts; after its end, rest."""
-        if time >= self.move.duration:
-            return [self.move.at(time)]
-        rows = zip(*(values[:, 0] for values in self.motions([time])), strict=True)
-        return [JointMotion(position=q, velocity=dq, acceleration=ddq) for q, dq, ddq in rows]
+        """Return what it leads to after a time [s], from all starts; after its end, rest, once."""
+        rows = zip(*(values[:, 0] for values in self.motions([min(time, self.duration)])), strict=True)
+        ways = [JointMotion(position=q, velocity=dq, acceleration=ddq) for q, dq, ddq in rows]
+        return ways if time < self.duration else ways[:1]
 
     def motions(self, times: ArrayLike) -> tuple[Array, Array, Array]:
-        """Return position, velocity and acceleration at some times [s], from each start, shape (S, K, n) each."""
-        return self.move.evaluate_from(self.starts, times)
+        """Return position, velocity and acceleration at times up to T [s], from each start, shape (S, K, n) each."""
+        s, duration = np.atleast_1d(np.asarray(times, dtype=np.float64)) / self.duration, self.duration
+        still = np.zeros_like(self.goal)
+        position = np.array([start.position for start in self.starts])
+        velocity = np.array([start.velocity for start in self.starts])
+        acceleration = np.array([still if start.acceleration is None else start.acceleration for start in self.starts])
+        parts = np.stack([self.goal - position, duration * velocity, duration**2 * acceleration], axis=1)
+        moved, velocity, acceleration = (basis[:, :3] @ parts for basis in quintic_basis(s))
+        return position[:, None] + moved, velocity / duration, acceleration / duration**2
 
-    def fastest(self, times: ArrayLike) -> Array:
-        """Return the highest speed of each joint at some times [s], over all starts, shape (n,) [rad/s or m/s]."""
-        result: Array = np.abs(self.motions(times)[1]).max(axis=(0, 1))
-        return result
+    def evaluate(self, times: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return the same from the first start alone, shape (K, n) each."""
+        position, velocity, acceleration = (values[0] for values in self.motions(times))
+        return position, velocity, acceleration
 
 
 def plan_stop(
@@ -154,48 +169,35 @@ def plan_stop(
         wanted = [
             (ends, [np.where(np.isfinite(back_to), back_to, bound) for bound in bounds]) for ends, bounds in wanted
         ]
-    distinct: dict[tuple[float, ...], MoveToRest] = {}
+    measured = starts[:_MEASURED]
+    distinct: dict[tuple[float, ...], StopPlan] = {}
     for ends, bounds in wanted:
-        move = _move(first, times, np.clip(ends, *bounds), bounds, admissible)
+        move = _move(measured, times, np.clip(ends, *bounds), bounds, admissible)
         distinct.setdefault((move.duration, *move.goal.tolist()), move)
     moves = sorted(distinct.values(), key=lambda move: move.duration)  # stable: along the path before straight ahead
-    measured = starts[:_MEASURED]
     few = moves[:1] if others else moves[:]  # mostly the first one does; where it does not, often none of these
-    added = _added(check, few, measured)
+    added = _added(check, few)
     if added.max() > 0.0 and likely is not None and likely < len(starts):
         ends, bounds = wanted[0]
         own = _admissible_ends(starts[:likely], times, limits.velocity, braking)
         for low, high, _ in (admissible, own):  # the rest counts as far as these leave it, or else not at all
-            moves.append(_move(first, times, np.clip(ends, *bounds), bounds, (low, high, own[2])))
+            moves.append(_move(measured, times, np.clip(ends, *bounds), bounds, (low, high, own[2])))
     if added.max() > 0.0 and len(moves) > len(few):
-        added = np.vstack([added, _added(check, moves[len(few) :], measured)])
+        added = np.vstack([added, _added(check, moves[len(few) :])])
     kept = np.flatnonzero(added.max(axis=1) <= 0.0)
     if len(kept):
-        return StopPlan(move=moves[kept[0]], starts=tuple(starts))
+        return replace(moves[int(kept[0])], starts=tuple(starts))
     if others:
         return plan_stop(starts, others, path, back_to, shown, goal, likely)
     ways = [float(np.abs(move.goal - first.position).sum()) for move in moves]
     k = int(np.argmin(ways))
-    return StopPlan(move=moves[k], starts=tuple(starts), breaks=check.spell(added[k]), added=added[k])
+    return replace(moves[k], starts=tuple(starts), breaks=check.spell(added[k]), added=added[k])
 
 
-def _added(check: ReferenceCheck, moves: Sequence[MoveToRest], starts: Sequence[JointMotion]) -> Array:
-    """Return what each move adds to the normalised excesses over all bounds, from the worst of some starts, (M, B)."""
-    still = np.zeros_like(starts[0].position)
-    pairs = [(move, start) for move in moves for start in starts]
-    duration = np.array([move.duration for move, _ in pairs])[:, None, None]
-    position, velocity, acceleration, goal = (
-        np.array(values)[:, None]
-        for values in zip(
-            *((start.position, start.velocity, still if start.acceleration is None else start.acceleration, move.goal)
-              for move, start in pairs),
-            strict=True,
-        )
-    )  # fmt: skip
-    parts = np.concatenate([goal - position, duration * velocity, duration**2 * acceleration], axis=1)
-    moved, velocity, acceleration = (basis @ parts for basis in _CHECKED)
-    motions = list(zip(position + moved, velocity / duration, acceleration / duration**2, strict=True))
-    result: Array = check.added_by(motions).reshape(len(moves), len(starts), -1).max(axis=1)
+def _added(check: ReferenceCheck, moves: Sequence[StopPlan]) -> Array:
+    """Return what each move adds to the normalised excesses over all bounds, from the worst of its starts, (M, B)."""
+    motions = [way for move in moves for way in zip(*move.motions(move.duration * _CHECKED), strict=True)]
+    result: Array = check.added_by(motions).reshape(len(moves), len(moves[0].starts), -1).max(axis=1)
     return result
 
 
@@ -249,12 +251,12 @@ def _admissible_ends(
 
 
 def _move(
-    first: JointMotion,
+    starts: Sequence[JointMotion],
     times: Array,
     ends: Array,
     between: Sequence[Array],
     admissible: tuple[Array, Array, BoolArray],
-) -> MoveToRest:
+) -> StopPlan:
     """Return the quickest move to an admissible end next to some, shape (D, n), that is ``between`` bounds.
 
     Where none is, that is the longest.
@@ -264,7 +266,7 @@ def _move(
     met = (goals >= between[0] - _ROUND_OFF) & (goals <= between[1] + _ROUND_OFF)
     met = agree & met.all(axis=1)
     k = int(np.argmax(met)) if met.any() else len(times) - 1
-    return MoveToRest(start=first, goal=goals[k], duration=float(times[k]))
+    return StopPlan(starts=tuple(starts), goal=goals[k], duration=float(times[k]))
 
 
 _SHORTEST_STOP, _USUAL_STOP, _LONGEST_STOP, _STOP_LENGTHS = 0.1, 1.0, 8.0, 11
@@ -279,21 +281,8 @@ def plan_path_stop(
     Slowing down adds an acceleration, which does not fit where the motion already uses all of it;
     a few hundredths of a second before or after, it does.
 
-    Parameters
-    ----------
-    reference : Reference
-    check : ReferenceCheck
-    at : sequence of float
-        Moments at which the stop may begin, in the order of preference [s].
-    durations : sequence of float
-        How long the stop may take, in the order of preference [s].
-
-    Returns
-    -------
-    at : float
-        [s]
-    stop : Eased
-        The best there is: where none keeps all limits, the one that breaks them least.
+    ``at``: moments at which the stop may begin, in the order of preference [s]. ``durations``: how long the stop may
+    take, in the order of preference [s]. Where none keeps all limits, the stop is the one that breaks them least.
     """
     # Where there are no acceleration limits, what is usual nearby.
     times = np.clip(np.linspace(min(at), max(at) + 1.0, 101), 0.0, reference.duration)

@@ -9,7 +9,7 @@
 
 """Room to stop: from every moment of a motion, a stop has to exist that stays inside the limits of place."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,25 +37,24 @@ _SLOWER = 0.8
 
 
 def stops_along(
-    reference: Reference, check: ReferenceCheck, arm: ReferenceCheck | None, begin: float, end: float
+    reference: Reference, checks: Sequence[ReferenceCheck], begin: float, end: float
 ) -> Iterator[tuple[float, StopPlan]]:
     """Yield moments of a reference [s], denser where it is fast or turns, and the stop of an arm that is there."""
     times = np.linspace(begin, end, max(2, round((end - begin) / 0.01)))
     _, velocity, acceleration = reference.evaluate(times)
-    limits, shown = check.limits, np.abs(acceleration).max(axis=0)
+    limits, shown = checks[0].limits, np.abs(acceleration).max(axis=0)
     pace = np.abs(velocity / limits.velocity).max(axis=1) + np.abs(acceleration / limits.acceleration).max(axis=1)
     passed = np.concatenate([[0.0], np.cumsum(0.5 * (pace[1:] + pace[:-1]) * np.diff(times))])
     for time in np.interp(np.arange(0.5 * _STEP, passed[-1], _STEP), passed, times):
         led = [motion_at(reference, min(time + part * _LATENCY, reference.duration)) for part in (0.5, 0.0, 1.0)]
         starts = [*(replace(motion, acceleration=None) for motion in led), *led]
         path = PathPlace(reference=reference, time=time + 0.5 * _LATENCY, along=np.ones(len(shown), dtype=bool))
-        yield float(time), plan_stop(starts, [check] if arm is None else [check, arm], path, shown=shown)
+        yield float(time), plan_stop(starts, checks, path, shown=shown)
 
 
 def require_room(
     reference: Reference,
-    check: ReferenceCheck,
-    arm: ReferenceCheck | None,
+    checks: Sequence[ReferenceCheck],
     begin: float,
     end: float,
     tolerance: float = _BETWEEN,
@@ -63,21 +62,21 @@ def require_room(
     """Refuse a reference with a moment from which every stop leaves the limits of place, naming the worst.
 
     Position, ground, clearance and workspace are limits of place; a stop may leave them by ``tolerance`` [rad or m].
-    ``arm`` has those that stops keep where none keeps ``check``.
+    Of the ``checks``, stops keep the first, and where none does, the next.
     """
-    bounds = [bound for part in check.constraints for bound in part.bounds]
+    bounds = [bound for part in checks[0].constraints for bound in part.bounds]
     places = np.array([bound.unit in _PLACES for bound in bounds])
     slight = tolerance / np.array([bound.scale for bound in bounds])
     worst, when = np.zeros(len(places)), 0.0
-    for time, plan in stops_along(reference, check, arm, begin, end):
+    for time, plan in stops_along(reference, checks, begin, end):
         if plan.added is not None:
             added = np.where(places & (plan.added > slight), plan.added, 0.0)
             if added.max(initial=0.0) > worst.max(initial=0.0):
                 worst, when = added, time
     if worst.any():
         raise ExcitationError(
-            f'no stop at t = {when:.2f} s keeps the arm inside: {check.spell(worst)}; design with more position_margin '
-            'or clearance, or a lower velocity_scaling'
+            f'no stop at t = {when:.2f} s keeps the arm inside: {checks[0].spell(worst)}; design with more '
+            'position_margin or clearance, or a lower velocity_scaling'
         )
 
 
@@ -87,12 +86,9 @@ def stoppable_design(model: RobotModel, config: ExcitationConfig, **options: Any
     Where the best one has not, it is searched for again with twice the ``position_margin`` and four fifths of the
     speed, with whose square the way that braking takes falls.
 
-    Raises
-    ------
-    ExcitationError
-        If the last one has no room either.
+    Raises an ExcitationError if the last one has no room either.
     """
-    check, arm = reference_check(model, config), arm_check(model, config)
+    checks = [reference_check(model, config), arm_check(model, config)]
     for further in reversed(range(_ROUNDS)):
         design = optimize_excitation(model, config, **options)
         if design.interrupted:
@@ -100,7 +96,7 @@ def stoppable_design(model: RobotModel, config: ExcitationConfig, **options: Any
         trajectory = design.trajectory
         run = FourierRun(trajectory=trajectory, duration=2.0 * trajectory.period)
         try:
-            require_room(run, check, arm, 0.0, trajectory.period, tolerance=0.0)
+            require_room(run, checks, 0.0, trajectory.period, tolerance=0.0)
         except ExcitationError:
             if not further:
                 raise

@@ -82,14 +82,8 @@ class State(Enum):
 class Order:
     """What is to be sent.
 
-    Attributes
-    ----------
-    window : Window
-        Its stamp is None for points that count from the moment the controller takes them.
-    shift : float
-        By how much it is later than the schedule of the run [s].
-    stop : bool
-        It leads to rest.
+    ``window``: its stamp is None for points that count from the moment the controller takes them. ``shift``: by how
+    much it is later than the schedule of the run [s]. ``stop``: it leads to rest.
     """
 
     window: Window
@@ -100,17 +94,9 @@ class Order:
 class Supervisor:
     """Moves one arm along a plan, and brings it to rest for any reason.
 
-    Attributes
-    ----------
-    state : State
-    reason : str
-        Why it was stopped; '' where it was not.
-    fault : bool
-        The reason is a fault, not a request.
-    strays, unseen : bool
-        The reason is how the arm seems to move, or that its joint states do not come.
-    wanted : int or None
-        The window that is needed next; :meth:`supply` takes it.
+    ``reason``: why it was stopped; '' where it was not. ``fault``: the reason is a fault, not a request. ``strays``,
+    ``unseen``: the reason is how the arm seems to move, or that its joint states do not come. ``wanted``, or None: the
+    window that is needed next; :meth:`supply` takes it.
 
     Parameters
     ----------
@@ -182,10 +168,7 @@ class Supervisor:
         if self.state is not State.RUNNING:
             self.following.belief.receive(position, velocity, time, made)
             return
-        if effort is not None:
-            self._effort_sight.saw(now, usable=bool(np.isfinite(effort).all()))
-        elif self._effort_sight.on:
-            self._effort_sight.saw(now, usable=False)
+        self._effort_sight.saw(now, usable=effort is not None and bool(np.isfinite(effort).all()))
         if self._led_to_rest(time):  # and that is what it does, whatever the path says
             self.report(_TOO_LATE)
         said = self.following.receive(position, velocity, time, made, effort)
@@ -367,8 +350,8 @@ class Supervisor:
         if self._stop is None or self._again:  # it could not be planned
             self._again = False
             return self._stop_orders(time, now)
-        belief, end = self.following.belief, self._sent + self._latency + self._stop.move.duration
-        off = float(np.abs(belief.motion.position - self._stop.move.goal).max())
+        belief, end = self.following.belief, self._sent + self._latency + self._stop.duration
+        off = float(np.abs(belief.motion.position - self._stop.goal).max())
         if off > _ARRIVED and belief.place_time > end + _OVERDUE and not self._halted:
             self._halted = self._on_its_way()
             if self._halted:
@@ -408,7 +391,7 @@ class Supervisor:
         stands = belief.resting(belief.time - _STANDS_FOR) and not belief.lying.any()
         if self._stop is None or not stands or not self._on_path:  # elsewhere something else holds it
             return []
-        for way in zip(*self._stop.motions(np.linspace(0.0, self._stop.move.duration, _PLACES)), strict=True):
+        for way in zip(*self._stop.motions(np.linspace(0.0, self._stop.duration, _PLACES)), strict=True):
             away = np.abs(way[0] - belief.motion.position).max(axis=1)
             k = int(np.argmin(away))
             if away[k] <= self.config.path_distance:
@@ -424,7 +407,7 @@ class Supervisor:
         reference, until = plan.reference, min(time - self._latency, self._leads_until)
         if time >= min(self._leads_until + plan.windows.longest_stop, reference.duration):
             return True
-        times = np.linspace(min(self._sent + self._stop.move.duration, until), until, 9)
+        times = np.linspace(min(self._sent + self._stop.duration, until), until, 9)
         away = reference.evaluate(np.clip(times, 0.0, reference.duration))[0] - belief.motion.position
         return bool(np.abs(np.where(belief.lying, 0.0, away)).max() > _MOVES)
 
@@ -433,14 +416,14 @@ class Supervisor:
         belief = self.following.belief
         if self._stop is None or self.stops >= _MOST_STOPS or not belief.sound or belief.place_time <= self._sent:
             return False
-        move = self._stop.move
         sent_ago = min(belief.place_time, time) - self._sent
         ago = sent_ago - self._latency - _SLACK_TIME
-        if ago > move.duration + _OVERDUE:
+        if ago > self._stop.duration + _OVERDUE:
             return bool(speed.max() > _RESTING_SPEED)
         if ago < 0.0:
             return False
-        planned = self._stop.fastest(np.minimum(np.linspace(ago, sent_ago, 4), move.duration))  # it began in between
+        times = np.minimum(np.linspace(ago, sent_ago, 4), self._stop.duration)  # it began in between
+        planned = np.abs(self._stop.motions(times)[1]).max(axis=(0, 1))
         return bool((speed > _SLACK + (1.0 + _SLACK_RELATIVE) * planned).any())
 
     def _may_be_late(self, speed: Array) -> bool:
@@ -454,7 +437,7 @@ class Supervisor:
         places, speeds, _ = reference.evaluate(np.clip(times, 0.0, reference.duration))
         lows, highs, fastest = [places], [places], [np.abs(speeds)]
         for stop in self._stops:
-            times = np.arange(0.0, stop.move.duration, _LATE_STEP)
+            times = np.arange(0.0, stop.duration, _LATE_STEP)
             positions, velocities, _ = stop.motions(times)
             lows.append(positions.min(axis=0))
             highs.append(positions.max(axis=0))
@@ -481,10 +464,10 @@ class Supervisor:
         self._stop, self._sent, self._sent_now = plan, time, began
         self._stops.append(plan)
         self.breaks = plan.breaks
-        goal = plan.move.goal[None]
+        goal = plan.goal[None]
         still = np.zeros_like(goal)
         window = Window(
-            due=time, stamp=None, times=np.array([plan.move.duration]), position=goal, velocity=still,
+            due=time, stamp=None, times=np.array([plan.duration]), position=goal, velocity=still,
             acceleration=still, until=time,
         )  # fmt: skip
         return [Order(window=window, stop=True)]
@@ -498,7 +481,7 @@ class Supervisor:
             motion, age = belief.motion, max(time - belief.place_time, 0.0)
         if self._stop is not None:  # a joint that lies is thought to obey it, or to move as it shows if others lead it
             obeys = belief.unseen if self._foreign else belief.lying
-            motion = motion.where(~obeys, self._stop.move.at(max(time - age - self._sent, 0.0)))
+            motion = motion.where(~obeys, self._stop.ways(max(time - age - self._sent, 0.0))[0])
         # The path was checked: an arm that is a little off it does best to end there too, and goes on much like it.
         led_off = following.pushing or bool(self._halted)
         near = None if led_off else following.path_place(2.0 * self.config.tracking_tolerance)
@@ -545,7 +528,7 @@ class Supervisor:
             for as_it_went in (motion, replace(motion, acceleration=belief.acceleration)):
                 starts += [as_it_went.after(min(age, GOES_ON) + step) for step in steps]
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
-        goal = None if self._stop is None else self._stop.move.goal
+        goal = None if self._stop is None else self._stop.goal
         if self._halted:
             back_to = motion.position
         return plan_stop(starts, self.plan.checks, path, back_to, self._shown, goal, likely)
@@ -574,11 +557,6 @@ class Supervisor:
             velocity=np.where(along, led.velocity + faster, straight.velocity),
             acceleration=None if led.acceleration is None else np.where(own, led.acceleration, 0.0),
         )
-
-    def measured(self) -> tuple[JointMotion, bool | None]:
-        """Return what the arm is believed to do, and whether it rests; None: that is not known."""
-        belief = self.following.belief
-        return belief.motion, belief.resting(belief.time - 0.1)
 
     def rest_text(self, now: float) -> str:
         """Return what the arm does, in words."""

@@ -9,11 +9,10 @@
 
 """From a reference to the messages of a trajectory controller: overlapping windows that end at rest.
 
-A joint_trajectory_controller replaces its trajectory by each new message, refuses a last point that
-moves, and loses messages that are too large. A long run is therefore a sequence of windows of few
-knots that share one absolute start time. Knots lie on one grid, so where windows overlap they are
-equal; each window ends in a stop along the path, so that the arm comes to rest by itself when no
-more windows come.
+A joint_trajectory_controller replaces its trajectory by each new message, refuses a last point that moves, and loses
+messages that are too large. A long run is therefore a sequence of windows of few knots that share one absolute start
+time. Knots lie on one grid, so where windows overlap they are equal; each window ends in a stop along the path, so that
+the arm comes to rest by itself when no more windows come.
 """
 
 from collections.abc import Iterator
@@ -111,14 +110,7 @@ class WindowPlan:
     """
 
     def __init__(
-        self,
-        reference: Reference,
-        check: ReferenceCheck,
-        *,
-        rate: float = 50.0,
-        points: int = 1000,
-        time: float = 2.0,
-        blend: bool = False,
+        self, reference: Reference, check: ReferenceCheck, *, rate: float, points: int, time: float, blend: bool
     ) -> None:
         self.reference, self.check, self.rate, self.blend = reference, check, rate, blend
         step = 1.0 / rate

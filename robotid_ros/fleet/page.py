@@ -34,6 +34,7 @@ _MAD = 1.4826  # standard deviation of a normal variable by its median absolute 
 # absolute deviation: the latter has 37 % of the efficiency of a standard deviation. At chances of 1e-2 to 1e-4 the
 # limits exceed those of 10^6 normal samples of 5 to 50 arms.
 _MAD_EFFICIENCY, _MAD_FREEDOM = 0.37, 0.5
+_DAY = 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,18 +115,42 @@ def series_of(outcomes: Sequence[Outcome]) -> tuple[Series, ...]:
     for outcome in outcomes:
         if outcome.usable:
             arms[outcome.entry.arm].append(outcome)
-    return tuple(series for arm, found in arms.items() for series in _of_arm(arm, found))
+    series = []
+    for arm, own in arms.items():
+        moments = [outcome.entry.time for outcome in own]
+        dated = len(own) > 1 and None not in moments and len(set(moments)) > 1
+        time = np.array(moments, dtype=float) / _DAY if dated else np.arange(float(len(own)))
+        results = [outcome.result for outcome in own if outcome.result is not None]
+        found = [parameters_of(result) for result in results]
+        for name, (_, _, of) in found[0].items():
+            rows = [parameters.get(name) for parameters in found]
+            table = np.array([row[:2] for row in rows if row is not None], dtype=float)
+            if len(table) < len(rows) or not np.isfinite(table).all() or (table[:, 1] <= 0.0).any():
+                continue
+            series.append(
+                Series(
+                    arm=arm,
+                    parameter=name,
+                    unit=of,
+                    kind='inertia' if name in results[0].base_names else 'friction',
+                    names=tuple(outcome.entry.name for outcome in own),
+                    time=time,
+                    dated=dated,
+                    values=table[:, 0],
+                    std=table[:, 1],
+                )
+            )
+    return tuple(series)
 
 
 def changes_of(series: Sequence[Series]) -> tuple[Change, ...]:
     """Return drift and distance from the other arms of every parameter, the most conspicuous first.
 
-    The deviations of an identification hold for one recording. How well another recording of the same
-    arm repeats it, with another temperature of the grease, is seen in the scatter around the line: the deviations
-    of a parameter are multiplied by the median over the arms of sqrt(scatter / median of chi-square), where
-    that exceeds 1, and the limit is Student's with all arms' degrees of freedom (Bonferroni over everything compared).
-    Two recordings of an arm count where there are five arms or more. Where there is nothing to know the scatter
-    from, there is no limit.
+    The deviations of an identification hold for one recording. How well another recording of the same arm repeats it,
+    with another temperature of the grease, is seen in the scatter around the line: the deviations of a parameter are
+    multiplied by the median over the arms of sqrt(scatter / median of chi-square), where that exceeds 1, and the limit
+    is Student's with all arms' degrees of freedom (Bonferroni over everything compared). Two recordings of an arm count
+    where there are five arms or more. Where there is nothing to know the scatter from, there is no limit.
     """
     groups: dict[tuple[str, str], list[Series]] = defaultdict(list)
     for each in series:
@@ -175,45 +200,17 @@ def _limit(freedom: float, count: int) -> float:
     return float(stdtrit(freedom, 1.0 - 0.5 * FALSE_ALARM / max(count, 1))) if freedom > 0 else np.inf
 
 
-def _of_arm(arm: str, outcomes: Sequence[Outcome]) -> Iterator[Series]:
-    moments = [outcome.entry.time for outcome in outcomes]
-    dated = len(outcomes) > 1 and None not in moments and len(set(moments)) > 1
-    time = np.array(moments, dtype=float) / 86400.0 if dated else np.arange(float(len(outcomes)))
-    results = [outcome.result for outcome in outcomes if outcome.result is not None]
-    found = [parameters_of(result) for result in results]
-    for name, (_, _, of) in found[0].items():
-        rows = [parameters.get(name) for parameters in found]
-        table = np.array([row[:2] for row in rows if row is not None], dtype=float)
-        if len(table) < len(rows) or not np.isfinite(table).all() or (table[:, 1] <= 0.0).any():
-            continue
-        yield Series(
-            arm=arm,
-            parameter=name,
-            unit=of,
-            kind='inertia' if name in results[0].base_names else 'friction',
-            names=tuple(outcome.entry.name for outcome in outcomes),
-            time=time,
-            dated=dated,
-            values=table[:, 0],
-            std=table[:, 1],
-        )
-
-
 _Row: TypeAlias = tuple[tuple[int, float, str], Level, tuple[str, ...]]
 _CHARTS = 9  # parameters over time that are drawn, the most conspicuous
 _ROWS = 40  # of the table of changes
 _WIDE = 8.0  # [σ] of the drift; ten recordings of each of five arms have a limit of 5
-_DAY = 86400.0
 _ORDER: dict[Level, int] = {'bad': 0, 'caution': 1, 'good': 2}
 
 
 def write_table(outcomes: Sequence[Outcome], path: Path) -> None:
     """Write a row for each recording: its state, its errors, and every parameter with its standard deviation.
 
-    Raises
-    ------
-    DataError
-        If the file cannot be written.
+    Raises a DataError if the file cannot be written.
     """
     rows = [_row(outcome) for outcome in outcomes]
     heads = dict.fromkeys(head for row in rows for head in row)

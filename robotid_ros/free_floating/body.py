@@ -21,7 +21,6 @@ from robotid_ros.model.inertia import (
     inertia_matrix,
     inertial_parameters,
     physical_violation,
-    pseudo_inertia,
     split_inertial_parameters,
 )
 from robotid_ros.model.transforms import cross_matrix
@@ -42,29 +41,8 @@ def cross(left: Array, right: Array) -> Array:
 
 def bracket(left: Array, right: Array) -> Array:
     """Return the Lie bracket of twists, ad(left) right = [w x v' + v x w'; w x w'], shape (..., 6)."""
-    return np.concatenate(
-        [
-            cross(left[..., 3:], right[..., :3]) + cross(left[..., :3], right[..., 3:]),
-            cross(left[..., 3:], right[..., 3:]),
-        ],
-        axis=-1,
-    )
-
-
-def cobracket(twist: Array, momentum: Array) -> Array:
-    """Return ad(twist)^T momentum = -[w x P; v x P + w x L], shape (..., 6)."""
-    return -np.concatenate(
-        [
-            cross(twist[..., 3:], momentum[..., :3]),
-            cross(twist[..., :3], momentum[..., :3]) + cross(twist[..., 3:], momentum[..., 3:]),
-        ],
-        axis=-1,
-    )
-
-
-def moved_pseudo_inertia(pi: Array, transform: Array) -> Array:
-    """Return pseudo-inertias T J T^T, shape (..., 4, 4), of bodies (..., 10) whose frames have the poses T."""
-    return np.asarray(transform @ pseudo_inertia(pi) @ np.swapaxes(transform, -1, -2))
+    linear = cross(left[..., 3:], right[..., :3]) + cross(left[..., :3], right[..., 3:])
+    return np.concatenate([linear, cross(left[..., 3:], right[..., 3:])], axis=-1)
 
 
 def spatial_inertia(pseudo: Array) -> Array:

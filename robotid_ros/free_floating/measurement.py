@@ -31,7 +31,6 @@ from robotid_ros.settings import Settings, setting
 from robotid_ros.tables import read_table, write_table
 
 _SIGNALS = ('time', 'q', 'dq', 'base_twist', 'base_position', 'base_orientation')
-_TWIST, _POSE_NUMBERS = 6, 7  # columns, the first and the last of a message
 _POSE = {
     'base_position': tuple(f'base/position/{axis}' for axis in 'xyz'),
     'base_orientation': tuple(f'base/orientation/{part}' for part in ('qw', 'qx', 'qy', 'qz')),
@@ -240,7 +239,7 @@ def read_floating_bag(path: str | Path, joint_names: tuple[str, ...]) -> Floatin
     position = orientation = None
     if placed is not None:
         pose_stamps, pose = placed
-        pose = pose[:, -_POSE_NUMBERS:]  # of which the quaternions get the sign of the one before
+        pose = pose[:, -7:]  # of which the quaternions get the sign of the one before
         same = np.sum(pose[1:, 3:] * pose[:-1, 3:], axis=1) >= 0.0
         sign = np.concatenate([[1.0], np.cumprod(np.where(same, 1.0, -1.0))])
         pose = np.hstack([pose[:, :3], sign[:, None] * pose[:, 3:]])
@@ -252,7 +251,7 @@ def read_floating_bag(path: str | Path, joint_names: tuple[str, ...]) -> Floatin
         time=there.time - there.time[0],
         q=there.position,
         dq=there.velocity,
-        base_twist=values[inside, :_TWIST],
+        base_twist=values[inside, :6],
         base_position=position,
         base_orientation=orientation,
         provenance=joints.provenance,

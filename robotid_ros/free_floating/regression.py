@@ -14,10 +14,9 @@ The equations of the method, with Q = P^ - P and with L^ about p_n:
     [ Q   [w_n]x R   0          ]       [ dp_n/dt                ]
     [ 0   [Q]x R     R Omega(w) ] x = - [ L^ - (L - p_n x P)     ],   x = [1/m, c, I about c]
 
-P^ and L^ are the momenta of the known bodies (base and links 1 .. n - 1); P and L those of the
-whole system about the inertial origin, zero unless said otherwise. All rows are turned into the
-frame of body n, which changes neither the solution nor any condition number; the columns of I are
-those of the tensor's entries (Ixy = -integral(x y dm)).
+P^ and L^ are the momenta of the known bodies (base and links 1 .. n - 1); P and L those of the whole system about the
+inertial origin, zero unless said otherwise. All rows are turned into the frame of body n, which changes neither the
+solution nor any condition number; the columns of I are those of the tensor's entries (Ixy = -integral(x y dm)).
 
 In the frame of body n a sample's regressor depends on six numbers only, its angular velocity w and the momentum of the
 known bodies u, and is linear in them: A(z) = sum_a z_a A_a, z = [w; u]. Over a whole motion
@@ -123,7 +122,7 @@ def target_regression(
 
 
 def residual_covariance(
-    robot: FreeFloatingRobot, measurement: FloatingMeasurement, noise: SensorNoise, momentum: Array | None = None
+    robot: FreeFloatingRobot, measurement: FloatingMeasurement, noise: SensorNoise, momentum: Array
 ) -> Array:
     """Return the covariance that sensor noise gives the residual A x - Y of each sample, shape (N, 6, 6).
 
@@ -138,7 +137,7 @@ def residual_covariance(
     parts = [maps.base * twist, maps.joints * noise.joint_velocity]
     if noise.joint_position > 0.0:
         parts.append(maps.position_derivative(measurement.base_twist, measurement.dq) * noise.joint_position)
-    if momentum is not None and np.any(momentum):
+    if momentum.any():
         position, rotation = base_pose(measurement)
         seen = momentum_in_base(momentum, position, rotation)
         turned = np.concatenate([cross_matrix(seen[:, :3]), cross_matrix(seen[:, 3:])], axis=1)

@@ -9,14 +9,12 @@
 
 """A robot arm on a floating base that holds a target, and its momentum.
 
-With the screw s_j of joint j, the spatial inertia F_i of body i (body 0 is the base, body n the last
-link merged with the target) and the composite inertias C_j = F_j + ... + F_n, momentum h and base
-twist V_0 are related by
+With the screw s_j of joint j, the spatial inertia F_i of body i (body 0 is the base, body n the last link merged with
+the target) and the composite inertias C_j = F_j + ... + F_n, momentum h and base twist V_0 are related by
 
     h = M V_0 + sum_j C_j s_j dq_j,      M = C_0,
 
-so that without momentum V_0 = -M^-1 sum_j C_j s_j dq_j. In the base frame all of it depends on the
-joints alone.
+so that without momentum V_0 = -M^-1 sum_j C_j s_j dq_j. In the base frame all of it depends on the joints alone.
 """
 
 from collections.abc import Sequence
@@ -27,7 +25,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
-from robotid_ros.free_floating.body import RigidBody, bracket, cobracket, cross, moved_pseudo_inertia, spatial_inertia
+from robotid_ros.free_floating.body import RigidBody, bracket, cross, spatial_inertia
 from robotid_ros.model.inertia import physical_violation, pseudo_inertia
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
@@ -199,7 +197,9 @@ class MomentumMap:
         """
         twists = self.link_twists(base_twist, dq)
         shifted = np.einsum('njab,njb->nja', self.composite[:, 1:], bracket(self.screws, twists))
-        rows = -cobracket(self.screws, self.outer_momenta(twists)) - shifted
+        # -ad(s)^T [P; L] is ad(s) [L; P] with its halves exchanged
+        turned = np.roll(bracket(self.screws, np.roll(self.outer_momenta(twists), 3, axis=-1)), 3, axis=-1)
+        rows = turned - shifted
         return np.asarray(np.swapaxes(rows, 1, 2) @ self.model.coupling)
 
     def pull_back(self, base_twist: Array, dq: Array, wrench: Array) -> tuple[Array, Array]:
@@ -250,6 +250,7 @@ def momentum_map(model: RobotModel, q: Array) -> MomentumMap:
         [np.where(revolute, cross(poses[..., :3, 3], axes), axes), np.where(revolute, axes, 0.0)], axis=-1
     )
     composite = np.empty((len(poses), model.n + 1, 4, 4))
-    composite[:, 1:] = np.cumsum(moved_pseudo_inertia(model.inertial, poses)[:, ::-1], axis=1)[:, ::-1]
+    placed = poses @ pseudo_inertia(model.inertial) @ np.swapaxes(poses, -1, -2)  # pseudo-inertias in the base frame
+    composite[:, 1:] = np.cumsum(placed[:, ::-1], axis=1)[:, ::-1]
     composite[:, 0] = composite[:, 1] + pseudo_inertia(model.base_inertial)
     return MomentumMap(model=model, poses=poses, screws=screws, composite=spatial_inertia(composite))

@@ -99,15 +99,9 @@ class ArmState:
     Why the last joint state cannot be used is in ``problem``, empty where it can; ``offset`` is that of the clock that
     stamps the joint states. The node has declared the parameters of :class:`WatchdogConfig`.
 
-    Parameters
-    ----------
-    node : Node
-    worker : BackgroundWorker
-    take : callable
-        Gets position, velocity, effort, stamp [s] or None, and when it came, by a clock that never stands still [s],
-        of every joint state with all joints.
-    guarded : callable
-        Returns a callback that deals with whatever the given one raises.
+    ``take``: gets position, velocity, effort, stamp [s] or None, and when it came, by a clock that never stands still
+    [s], of every joint state with all joints. ``guarded``: returns a callback that deals with whatever the given one
+    raises.
     """
 
     def __init__(
@@ -180,10 +174,7 @@ class ArmState:
     async def measure(self, joint_names: tuple[str, ...]) -> Array:
         """Return the measured position, shape (n,), as soon as a joint state comes; go on listening.
 
-        Raises
-        ------
-        ExcitationError
-            If none comes, or it cannot be used.
+        Raises an ExcitationError if none comes, or it cannot be used.
         """
         self.listen(joint_names)
         deadline = time.monotonic() + _CATCH_UP
@@ -223,13 +214,7 @@ class ArmDriver:
     :class:`WatchdogConfig`. The robot configuration says what the efforts of the joint states are.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        status: Status,
-        worker: BackgroundWorker,
-        robot: RobotConfig | None = None,
-    ) -> None:
+    def __init__(self, node: Node, status: Status, worker: BackgroundWorker, robot: RobotConfig | None = None) -> None:
         self._node, self._status, self._worker, self._robot = node, status, worker, robot
         config = read_parameters(node, ArmDriverConfig)
         acts, topic = config.controller_interface == 'action', 'joint_trajectory'
@@ -316,10 +301,8 @@ class ArmDriver:
 
         The reference tells the ``purpose``.
 
-        Raises
-        ------
-        ExcitationError
-            If the clock, the joint states or the mode of the robot do not allow it; nothing has been sent then.
+        Raises an ExcitationError if the clock, the joint states or the mode of the robot do not allow it; nothing has
+        been sent then.
         """
         self.surroundings.require()
         gc.freeze()  # else a collection of all that was ever imported may come in the middle of a stop: 50 ms
@@ -349,10 +332,8 @@ class ArmDriver:
         message = self._message(run, Order(window=first))
         self.link.send(message)
         self._first = message, now
-        self._prepare()
-        # One period, stamped with the start of the first one.
-        one_period = plan.one_period(plan.windows.rate)
-        reference = trajectory_message(plan.joint_names, run_clock.begin + plan.begin, *one_period)
+        self._prepare(run)
+        reference = trajectory_message(plan.joint_names, run_clock.begin + plan.begin, *plan.one_period())
         reference.header.frame_id = purpose
         publish(self._reference, reference)
         self._status.set(DiagnosticStatus.OK, 'on the way to the start', 'running')
@@ -366,10 +347,9 @@ class ArmDriver:
             run.plan.joint_names, start, times, window.position, window.velocity, window.acceleration
         )
 
-    def _prepare(self) -> None:
+    def _prepare(self, run: Supervisor) -> None:
         """Have the window made that is wanted next, off the executor's thread."""
-        run = self.run
-        if run is not None and run.wanted is not None and run.wanted != self._prepared_for:
+        if run.wanted is not None and run.wanted != self._prepared_for:
             self._prepared_for = run.wanted
             self._prepared = self._worker.run(run.plan.windows.window, run.wanted)
 
@@ -406,19 +386,19 @@ class ArmDriver:
                 # A topic does not tell whether the controller was among its subscribers.
                 self.link.send(self._first[0])
                 self._first = self._first[0], now
-            self._prepare()
+            self._prepare(run)
             phase = run.plan.phase(run.time)
             self._status.text = {'ramp': 'on the way to the start', 'end': 'coming to rest'}.get(phase, phase)
         elif run.state is State.STOPPING:
-            if before is State.RUNNING:
-                self._first, self._prepared, self._said = None, None, time.monotonic()
+            begins = before is State.RUNNING
+            if begins:
+                self._first, self._prepared = None, None
                 publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
-                level, reason = self._account(run)
-                self._status.set(level, f'stopping: {reason}', 'stopping')
-            elif now - self._said > _SAYS_AGAIN:
+            if begins or now - self._said > _SAYS_AGAIN:
                 self._said = now
                 level, reason = self._account(run)
-                self._status.set(level, f'stopping: {reason}; {run.rest_text(now)}', 'stopping')
+                does = '' if begins else f'; {run.rest_text(now)}'
+                self._status.set(level, f'stopping: {reason}{does}', 'stopping')
         if run.state is State.RESTED:
             self._conclude(run, now)
 

@@ -12,9 +12,8 @@
 It is a client of the other nodes and calls their services as a user would, so that every check of theirs holds. It runs
 when its service ``~/start`` is called, or at once with the parameter ``start_at_once``, and publishes its step on
 ``~/status``. With ``run`` it tours poses and calibrates, or moves a free-floating robot and identifies its target. To
-stop the arm, call ``excitation/stop``; the chain ends there. With ``trajectories`` above one it goes
-on where it was: recordings that the identification node has, of this chain or of the recorder's folder, are not run
-again.
+stop the arm, call ``excitation/stop``; the chain ends there. With ``trajectories`` above one it goes on where it was:
+recordings that the identification node has, of this chain or of the recorder's folder, are not run again.
 """
 
 import itertools
@@ -77,13 +76,10 @@ class ChainConfig(Settings):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the node.
+    """Run the node; return the exit code.
 
-    Returns
-    -------
-    int
-        0 after a signal, or once the chain that was to start at once is through; 1 if a node refused or the run was
-        stopped on that way; 2 for arguments that cannot be used.
+    It is 0 after a signal, or once the chain that was to start at once is through; 1 if a node refused or the run was
+    stopped on that way; 2 for arguments that cannot be used.
     """
     unknown = remove_ros_args(sys.argv if args is None else list(args))[1:]
     if unknown:
@@ -97,7 +93,7 @@ def main(args: Sequence[str] | None = None) -> int:
         if told:
             raise KeyboardInterrupt
 
-    client = LoopClient(watch, None, (*NODES, *RECORDERS.values()), name='chain')
+    client = LoopClient(watch, None, (*NODES, *RECORDERS.values()), 'chain', PATIENCE)
     try:
         return _Chain(client).run()
     except KeyboardInterrupt:
@@ -132,8 +128,7 @@ class _Chain:
         config = read_parameters(self.node, ChainConfig)
         if config.run in RECORDERS:
             return [config.run, 'identify']
-        asked = {'friction_sweep': config.friction_sweep, 'excitation': True}
-        runs = [name for name, wanted in asked.items() if wanted]
+        runs = [*(['friction_sweep'] if config.friction_sweep else []), 'excitation']
         runs = runs if config.trajectories == 1 else [f'{config.trajectories} x ({", ".join(runs)})']
         return [*runs, *(['validation'] if config.validation else []), 'identify']
 
@@ -162,19 +157,18 @@ class _Chain:
         client, config = self.client, read_parameters(self.node, ChainConfig)
         self.step = 'wait'
         for name in ('excitation', RECORDERS[config.run]) if config.run in RECORDERS else NODES:
-            client.wait(partial(client.status.__contains__, name), f'a status of the node {name}', PATIENCE)
-        client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', PATIENCE)
+            client.wait(partial(client.status.__contains__, name), f'a status of the node {name}')
+        client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description')
         if config.simulated:
             graph = self.node
             client.wait(
                 lambda: graph.count_publishers('joint_states') and graph.count_subscribers('joint_trajectory'),
                 'the simulated arm appearing',
-                PATIENCE,
             )
         if config.run in RECORDERS:
             self._measure(config, RECORDERS[config.run])
             return
-        client.wait(lambda: client.status_value('identification', 'folders_read') == 'True', 'its folders', PATIENCE)
+        client.wait(lambda: client.status_value('identification', 'folders_read') == 'True', 'its folders')
         several, seed = config.trajectories > 1, self._checked(config)
         done = self._count('recordings') if several else 0
         self.seeds = self.seeds if done else set()
@@ -185,12 +179,12 @@ class _Chain:
                 if config.friction_sweep and not (several and self._count('friction_sweeps') > k):
                     self._motion('friction_sweep', config, 'friction_sweeps')
                 if several:
-                    client.set_parameters('excitation', {'seed': next(seeds)}, PATIENCE)
+                    client.set_parameters('excitation', {'seed': next(seeds)})
                 self._motion('excitation', config, 'recordings')
-                self.seeds |= {int(client.parameters('excitation', ('seed',), PATIENCE)['seed'])}
+                self.seeds |= {int(client.parameters('excitation', ('seed',))['seed'])}
         finally:
             if several:
-                client.set_parameters('excitation', {'seed': seed}, PATIENCE)
+                client.set_parameters('excitation', {'seed': seed})
         if config.validation:
             self._motion('validation', config, 'validation_recordings')
         self._tell('identify', 'identifying')
@@ -206,16 +200,10 @@ class _Chain:
         return self.seeds | set(map(int, told.split()))
 
     def _checked(self, config: ChainConfig) -> int:
-        """Say how long the excitations take; refuse, before anything moves, what could not end well.
-
-        Returns
-        -------
-        int
-            Seed of the first design.
-        """
+        """Say how long they take; refuse, before anything moves, what could not end well; return the first seed."""
         client = self.client
-        run = client.parameters('excitation', ('seed', 'period', 'periods'), PATIENCE)
-        asked = client.parameters('identification', ('select', 'torque_threshold'), PATIENCE)
+        run = client.parameters('excitation', ('seed', 'period', 'periods'))
+        asked = client.parameters('identification', ('select', 'torque_threshold'))
         if config.trajectories > 1 and config.trajectory:
             raise ExcitationError(
                 f'{config.trajectories} excitations cannot all run {config.trajectory}: two runs of one reference '
@@ -237,17 +225,17 @@ class _Chain:
     def _measure(self, config: ChainConfig, recorder: str) -> None:
         """Run a motion that another recorder measures, and identify from it."""
         client, poses = self.client, config.run == 'poses'
-        if poses and not client.parameters(recorder, ('automatic',), PATIENCE)['automatic']:
+        if poses and not client.parameters(recorder, ('automatic',))['automatic']:
             raise ExcitationError('the pose recorder measures on request only: set its parameter automatic to true')
         self._design(config.run, config)
         if not poses:
-            client.call(f'{recorder}/start', PATIENCE)
+            client.call(f'{recorder}/start')
         before = int(client.status_value(recorder, 'rows') or 0)
         try:
             stopped = self._moved(config.run)
         finally:
             if not poses:
-                client.call(f'{recorder}/stop', PATIENCE)
+                client.call(f'{recorder}/stop')
         if stopped:
             raise RobotIdError(f'the run of {config.run} was stopped')
         if poses:
@@ -256,12 +244,11 @@ class _Chain:
             client.wait(
                 lambda: int(client.status_value(recorder, 'rows') or 0) >= wanted or time.monotonic() > until,
                 'the last measurements',
-                PATIENCE,
             )
         self._tell('identify', 'identifying')
         answered = client.status_value(recorder, 'identifications')
         client.call(f'{recorder}/identify', ALWAYS)
-        client.wait(lambda: client.status_value(recorder, 'identifications') != answered, 'its status', PATIENCE)
+        client.wait(lambda: client.status_value(recorder, 'identifications') != answered, 'its status')
         self._finish(f'{client.status[recorder].message}; the result is on {recorder}/result')
 
     def _design(self, kind: str, config: ChainConfig) -> None:
@@ -271,7 +258,7 @@ class _Chain:
             _require_alone(self.node)
         self._tell(kind, f'{kind}: designing')
         trajectory = config.trajectory if kind in ('excitation', 'free_floating') else ''
-        client.set_parameters('excitation', {'run': kind, 'trajectory': trajectory}, PATIENCE)
+        client.set_parameters('excitation', {'run': kind, 'trajectory': trajectory})
         if not trajectory:
             client.call('excitation/design', ALWAYS)
         if config.simulated:
@@ -284,13 +271,11 @@ class _Chain:
         before, asked = self._count(counted), self._count('stops_asked')
         if self._moved(kind) and self._count('stops_asked') <= asked:  # a user's, or a fault
             raise RobotIdError(f'the {kind} was stopped')
-        client.wait(
-            lambda: client.status_value('recorder', 'state') in ('finished', 'failed'), 'its recording', PATIENCE
-        )
+        client.wait(lambda: client.status_value('recorder', 'state') in ('finished', 'failed'), 'its recording')
         client.require_healthy('recorder')
-        client.wait(lambda: self._count(counted) > before, 'the recording reaching the identification', PATIENCE)
+        client.wait(lambda: self._count(counted) > before, 'the recording reaching the identification')
         if kind == 'excitation':
-            client.wait_for_average(PATIENCE)
+            client.wait_for_average()
 
     def _count(self, name: str) -> int:
         return int(self.client.status_value('identification', name) or 0)

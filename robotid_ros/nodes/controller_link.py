@@ -103,10 +103,7 @@ class ActionLinkConfig(Settings):
 def replacement(node: Node, controllers: Sequence[str]) -> str:
     """Return 'immediate' or 'blend', as the first controller that tells says; off the executor's thread.
 
-    Raises
-    ------
-    ExcitationError
-        If none tells, it does not interpolate, or its time is not that of this node.
+    Raises an ExcitationError if none tells, it does not interpolate, or its time is not that of this node.
     """
     for controller in controllers:
         known = _parameters(node, controller)
@@ -506,9 +503,8 @@ def control_msgs(purpose: str) -> tuple[Any, Any]:
     A MissingDependencyError, whose subject is the ``purpose``, names what to install where they cannot be imported.
     """
     try:
-        return import_module('control_msgs.action').FollowJointTrajectory, import_module(
-            'control_msgs.msg'
-        ).JointTolerance
+        actions, messages = import_module('control_msgs.action'), import_module('control_msgs.msg')
+        return actions.FollowJointTrajectory, messages.JointTolerance
     except ImportError as cause:
         distribution = os.environ.get('ROS_DISTRO', '<distribution>')
         raise MissingDependencyError(

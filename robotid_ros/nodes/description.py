@@ -48,17 +48,8 @@ class Description:
     Of several equal arms it is the one whose joints come on ``joint_states``, once they come; of two whose joints both
     come there, none.
 
-    Parameters
-    ----------
-    node : Node
-    config : DescriptionConfig
-    robot : RobotConfig or None
-    take : callable
-        Gets the arm; returns whether it was taken. A description that was is not handed over again.
-    refuse : callable
-        Gets why a description cannot be used.
-    joints : tuple of str
-        Of the arm; empty takes all.
+    ``take`` gets the arm and returns whether it was taken; a description that was is not handed over again. ``refuse``
+    gets why a description cannot be used. ``joints`` are those of the arm; empty takes all.
     """
 
     def __init__(
@@ -90,33 +81,29 @@ class Description:
         """Hand over the arm with these joints of a description that a recording holds, unless one was published."""
         if not self._came:
             self._heard = set(joints)
-            cause = self._offer(source)
+            self._offer(source)
             self._heard = set()
-            if cause is not None:
-                self._refuse(cause)
 
     def _on_description(self, source: str) -> None:
         self._came = True
         if source == self._taken:
             return
         self._leave()
-        cause = self._offer(source)
-        if isinstance(cause, SeveralArmsError):
-            self._refuse(SeveralArmsError(f'{cause}; or the one is taken whose joint states come'))
+        if self._offer(source, 'or the one is taken whose joint states come'):
             hear = partial(self._hear, source)
             self._listening = self._node.create_subscription(JointState, 'joint_states', hear, newest(10))
-        elif cause is not None:
-            self._refuse(cause)
 
-    def _offer(self, source: str) -> RobotIdError | None:
-        """Hand over the arm of a description; return why it cannot be used."""
+    def _offer(self, source: str, otherwise: str = '') -> bool:
+        """Hand over the arm of a description, or why it cannot be used; return whether it is one of several."""
         base, tip, joints = self._config.base_link, self._config.tip_link, self._joints
         try:
             model = configured_arm(source, self._robot, base=base, tip=tip, joints=joints, along=self._heard)
         except RobotIdError as cause:
-            return cause
+            several = isinstance(cause, SeveralArmsError)
+            self._refuse(SeveralArmsError(f'{cause}; {otherwise}') if several and otherwise else cause)
+            return several
         self._taken = source if self._take(model) else ''
-        return None
+        return False
 
     def _hear(self, source: str, message: JointState) -> None:
         self._heard.update(message.name)
@@ -124,9 +111,7 @@ class Description:
             self._waiting = steady_timer(self._node, _HEARD, partial(self._choose, source))
 
     def _choose(self, source: str) -> None:
-        cause = self._offer(source)
-        if cause is not None:
-            self._refuse(cause)
+        self._offer(source)
         self._leave()
 
     def _leave(self) -> None:

@@ -26,8 +26,6 @@ from sensor_msgs.msg import JointState
 from robotid_ros.errors import DataError
 from robotid_ros.nodes.messages import joint_state_values, newest
 
-_JOINT_STATE = 'sensor_msgs/msg/JointState'
-_TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
 _LISTEN = 1.0
 """How long joint states are counted once the first has come [s]: five of them at the slowest driver's 5 Hz."""
 _FASTER = 2.0
@@ -39,14 +37,8 @@ def find_topics(
 ) -> tuple[str, str, list[str]]:
     """Return the topics of an arm that work: those given, or what the graph has in their place.
 
-    The names are fully qualified; an arm has ``patience`` seconds to appear.
-
-    Returns
-    -------
-    joint_states, trajectory : str
-        Where it is heard and commanded.
-    remarks : list of str
-        What differs from the topics given, or is missing.
+    The names are fully qualified; an arm has ``patience`` seconds to appear. Beside the topics on which it is heard and
+    commanded are remarks: what differs from the topics given, or is missing.
     """
     context = rclpy.Context()
     rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
@@ -58,7 +50,9 @@ def find_topics(
         takers = [
             name
             for name, kinds in node.get_topic_names_and_types()
-            if _TRAJECTORY in kinds and name.endswith('/joint_trajectory') and node.count_subscribers(name)
+            if 'trajectory_msgs/msg/JointTrajectory' in kinds
+            and name.endswith('/joint_trajectory')
+            and node.count_subscribers(name)
         ]
     finally:
         executor.shutdown()
@@ -89,7 +83,7 @@ def _listen(
     first: float | None = None
     while time.monotonic() < (begun + patience if first is None else first + _LISTEN):
         for name, kinds in node.get_topic_names_and_types():
-            if _JOINT_STATE in kinds and name not in followed:
+            if 'sensor_msgs/msg/JointState' in kinds and name not in followed:
                 followed.add(name)
                 qos = newest(100)
                 node.create_subscription(JointState, name, lambda message, topic=name: keep(topic, message), qos)

@@ -28,12 +28,7 @@ from std_msgs.msg import String
 from robotid_ros.calibration.points import read_joints
 from robotid_ros.data.context import SCHEMAS, message_text
 from robotid_ros.errors import ExcitationError, ModelError, RobotIdError
-from robotid_ros.excitation import (
-    ExcitationConfig,
-    ExcitationDesign,
-    load_excitation,
-    save_excitation,
-)
+from robotid_ros.excitation import ExcitationConfig, ExcitationDesign, load_excitation, save_excitation
 from robotid_ros.excitation.design import design_to_dict
 from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep, sweep_start
 from robotid_ros.excitation.preparation import (
@@ -315,12 +310,7 @@ class ExcitationNode(Node):
         return self._ready(motion, values, design.summary(), {'excitation': design_to_dict(design)}, config)
 
     def _ready(
-        self,
-        motion: Motion,
-        values: dict[str, Any],
-        text: str,
-        planned: dict[str, Any],
-        config: ExcitationConfig,
+        self, motion: Motion, values: dict[str, Any], text: str, planned: dict[str, Any], config: ExcitationConfig
     ) -> str:
         self._purpose, self._motion, self._motion_values = self._config.run, motion, values
         self._status.set(DiagnosticStatus.OK, text.replace('\n', '; '), 'ready')
@@ -349,8 +339,7 @@ class ExcitationNode(Node):
             if run.trajectory_replacement == 'auto':
                 controllers = self._driver.surroundings.commanders.controllers(patience, self._cancelled)
                 run = replace(run, trajectory_replacement=replacement(self, controllers))
-            arm = arm_check(model, config)
-            plan = plan_run(position, motion, reference_check(model, config), run, arm)
+            plan = plan_run(position, motion, reference_check(model, config), run, arm_check(model, config))
             return plan, plan.windows.window(0)
 
         plan, first = await self._worker.run(work)

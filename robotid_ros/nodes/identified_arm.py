@@ -128,10 +128,7 @@ class IdentificationNodeConfig(DescriptionConfig):
 def read_levels(path: str) -> ContactLevels | None:
     """Return the levels of a file of ``robotid contact``, None where none is named.
 
-    Raises
-    ------
-    IdentificationError
-        If it is none.
+    Raises an IdentificationError if it is none.
     """
     if not path:
         return None
@@ -303,10 +300,7 @@ def publish_wrench(node: Node, path: str, arm: Callable[[], RobotModel | None]) 
 
     What the tool needs to be accelerated is left in it. ``arm`` returns the arm once it is known.
 
-    Raises
-    ------
-    RobotIdError
-        If the file is not one of ``robotid wrench``.
+    Raises a RobotIdError if the file is not one of ``robotid wrench``.
     """
     content = read_yaml(Path(path).expanduser(), 'result of robotid wrench', IdentificationError)
     found = WrenchResult.from_dict(content.get('wrench') if isinstance(content, dict) else None)
@@ -457,12 +451,8 @@ class PayloadService:
 def service_type(name: str) -> Any:
     """Return the type of a service by its name, as in ``ur_msgs/srv/SetPayload``.
 
-    Raises
-    ------
-    MissingDependencyError
-        If its package is not installed.
-    IdentificationError
-        If the package has no such service.
+    Raises a MissingDependencyError if its package is not installed. Raises an IdentificationError if the package has no
+    such service.
     """
     package, _, kind = name.partition('/srv/')
     try:
@@ -482,10 +472,7 @@ def fill(message: Any, found: PayloadResult, tip: Array, frame: str, length: flo
     Drivers want the payload in the frame of their flange, which is the tip of the arm's description: ``tip`` is its
     pose in the last link, shape (4, 4). ``length`` is the driver's unit of a centre that is a list of numbers [m].
 
-    Raises
-    ------
-    IdentificationError
-        If the request has no place for a mass and a centre.
+    Raises an IdentificationError if the request has no place for a mass and a centre.
     """
     turn, offset = tip[:3, :3], tip[:3, 3]
     centre = turn.T @ (found.centre_of_mass - offset)

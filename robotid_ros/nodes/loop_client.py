@@ -43,14 +43,8 @@ def introduce(node: Node, service: str, wait: Callable[[Callable[[], bool]], Non
     Readers are announced in order. So a client that is made later and is answered proves that all before it are known.
     The question is one that may be asked any number of times: the values of no parameters.
 
-    Parameters
-    ----------
-    node : rclpy.node.Node
-        The one that has made the client.
-    service : str
-        Its name, ``<server's node>/<service>``. A server without parameters is not asked.
-    wait : callable
-        Handles messages until the condition it gets holds, or raises.
+    ``node``: the one that has made the client. ``service``: its name, ``<server's node>/<service>``. A server without
+    parameters is not asked. ``wait``: handles messages until the condition it gets holds, or raises.
     """
     client = node.create_client(GetParameters, f'{service.rpartition("/")[0]}/get_parameters')
     try:
@@ -75,22 +69,20 @@ class LoopClient:
 
     Its own ``node`` looks at the graph and logs.
 
-    Parameters
-    ----------
-    watch : callable
-        Called several times a second while waiting; raises to give up.
-    domain : int or None
-        ROS domain of the nodes; None for that of the environment.
-    nodes : tuple of str
-        Nodes whose ``status`` topic is followed, in the namespace of this process.
-    name : str
-        Of the client's own node.
+    ``watch``: called several times a second while waiting; raises to give up. ``domain``: ROS domain of the nodes; None
+    for that of the environment. ``nodes``: nodes whose ``status`` topic is followed, in the namespace of this process.
+    ``name``: of the client's own node. ``patience``: the deadline of all that is not given another [s].
     """
 
     def __init__(
-        self, watch: Callable[[], None], domain: int | None, nodes: tuple[str, ...], name: str = 'robotid_client'
+        self,
+        watch: Callable[[], None],
+        domain: int | None,
+        nodes: tuple[str, ...],
+        name: str = 'robotid_client',
+        patience: float = 10.0,
     ) -> None:
-        self._watch = watch
+        self._watch, self._patience = watch, patience
         self._context = rclpy.Context()
         rclpy.init(context=self._context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
         self.node = rclpy.create_node(name, context=self._context)
@@ -128,50 +120,49 @@ class LoopClient:
         if message is not None and message.level == DiagnosticStatus.ERROR:
             raise ServiceError(f"the node '{node}' reports: {message.message}")
 
-    def wait(self, condition: Callable[[], bool], what: str, deadline: float) -> None:
+    def wait(self, condition: Callable[[], bool], what: str, deadline: float | None = None) -> None:
         """Handle messages until a condition holds; a ServiceError after ``deadline`` seconds without progress.
 
         Progress is a change of ``share`` in a status: how long a design or an identification takes is the computer's.
         """
-        begun = time.monotonic()
+        begun, deadline = time.monotonic(), self._patience if deadline is None else deadline
         while not condition():
             self._watch()
             if time.monotonic() > max(begun, self._went_on) + deadline:
                 raise ServiceError(f'{what} did not happen within {deadline:g} s')
             self._executor.spin_once(timeout_sec=0.1)
 
-    def wait_for_average(self, deadline: float) -> None:
+    def wait_for_average(self) -> None:
         """Wait until the identification has all periods: the average is a large message, which answers overtake."""
         self.wait(
             lambda: self.status_value('identification', 'periods') == self.status_value('recorder', 'periods_averaged'),
             'the average of all periods',
-            deadline,
         )
 
-    def call(self, service: str, deadline: float) -> str:
+    def call(self, service: str, deadline: float | None = None) -> str:
         """Call a Trigger service and return its message; a ServiceError if it fails, or does not answer in time."""
         response = self._request(Trigger, service, Trigger.Request(), deadline)
         if not response.success:
             raise ServiceError(f'{service}: {response.message}')
         return str(response.message)
 
-    def set_parameters(self, node: str, values: Mapping[str, Any], deadline: float = 10.0) -> None:
+    def set_parameters(self, node: str, values: Mapping[str, Any]) -> None:
         """Set parameters of a node; a ServiceError if one is refused."""
         request = SetParameters.Request(
             parameters=[Parameter(k, value=v).to_parameter_msg() for k, v in values.items()]
         )
-        response = self._request(SetParameters, f'{node}/set_parameters', request, deadline)
+        response = self._request(SetParameters, f'{node}/set_parameters', request)
         for result in response.results:
             if not result.successful:
                 raise ServiceError(f'/{node}: {result.reason}')
 
-    def parameters(self, node: str, names: Sequence[str], deadline: float = 10.0) -> dict[str, Any]:
+    def parameters(self, node: str, names: Sequence[str]) -> dict[str, Any]:
         """Return the values of parameters of a node, None for one that it does not have."""
         request = GetParameters.Request(names=list(names))
-        response = self._request(GetParameters, f'{node}/get_parameters', request, deadline)
+        response = self._request(GetParameters, f'{node}/get_parameters', request)
         return dict(zip(names, map(parameter_value_to_python, response.values), strict=True))
 
-    def _request(self, kind: Any, service: str, request: Any, deadline: float) -> Any:
+    def _request(self, kind: Any, service: str, request: Any, deadline: float | None = None) -> Any:
         client = self.node.create_client(kind, service)
         try:
             self.wait(client.service_is_ready, f'the service {service} appearing', deadline)

@@ -142,15 +142,8 @@ def average_label(frame_id: str) -> tuple[int, bool, str, str]:
 def joint_state_values(message: JointState, joints: Sequence[str]) -> tuple[Array, Array | None, Array | None]:
     """Return position, velocity and effort of some joints, in the order asked for; the message may hold others too.
 
-    Returns
-    -------
-    position : ndarray, shape (n,)
-    velocity, effort : ndarray, shape (n,), or None where the message has none
-
-    Raises
-    ------
-    DataError
-        If a joint is missing or a field has another length than the names.
+    They have the shape (n,); velocity and effort are None where the message has none. Raises a DataError if a joint is
+    missing or a field has another length than the names.
     """
     index = require_names(joints, message.name, 'joint', 'the joint state', DataError)
     values: list[Array | None] = []
@@ -198,17 +191,9 @@ def trajectory_arrays(
 ) -> tuple[Array, Array, Array | None, Array | None, Array | None]:
     """Return times, positions, velocities, accelerations and efforts of a trajectory message for some of its joints.
 
-    Returns
-    -------
-    times : ndarray, shape (N,)
-        From the message's stamp [s].
-    position : ndarray, shape (N, n)
-    velocity, acceleration, effort : ndarray, shape (N, n), or None where a point lacks them
-
-    Raises
-    ------
-    DataError
-        If a joint is missing or a point has another number of positions than there are joints.
+    Times, shape (N,), count from the message's stamp [s]. The others have the shape (N, n), or are None where a point
+    lacks them. Raises a DataError if a joint is missing or a point has another number of positions than there are
+    joints.
     """
     index = require_names(joints, message.joint_names, 'joint', 'the trajectory', DataError)
     count = len(message.joint_names)

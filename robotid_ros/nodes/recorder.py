@@ -40,7 +40,6 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset, ProcessingSettings, process_file, save_dataset
 from robotid_ros.data.bag import DESCRIPTION, WRENCH
 from robotid_ros.data.bag_writer import writing_library
@@ -108,10 +107,7 @@ class RecorderConfig(AveragingSettings):
 def processing_settings(config: RecorderConfig, robot: RobotConfig | None) -> ProcessingSettings:
     """Return how recordings are processed.
 
-    Raises
-    ------
-    RobotIdError
-        If it is not stated what the effort of each joint is.
+    Raises a RobotIdError if it is not stated what the effort of each joint is.
     """
     if robot is None and config.effort not in ('torque', 'unknown'):
         raise DataError(
@@ -402,7 +398,17 @@ class Recorder(Node):
         message.header.frame_id = average_frame(
             dataset.periods, session.folder.name, validation=reference.purpose == 'validation', remark=late
         )
-        self._publish_currents(session, message, dataset.joint_names, points)
+        # The same average with motor currents [A] as effort, of the joints whose effort is a current
+        settings, joints = session.averaging, dataset.joint_names
+        measured = tuple(settings.effort.get(joint) == 'current' for joint in joints)
+        own = np.flatnonzero(measured)
+        if len(own):
+            time, *motion, torque = points
+            current = torque / torque_factors(joints, settings, measured)
+            columns = [values[:, own] for values in (*motion, current)]
+            currents = trajectory_message([joints[k] for k in own], 0.0, time, *columns)
+            currents.header = message.header
+            publish(self._current, currents)
         if session.settings.without_constant:
             return  # a current is among the torques
         publish(self._averaged, message)
@@ -413,22 +419,6 @@ class Recorder(Node):
             position = np.asarray(dataset.provenance['averaging']['position_noise_std'])
             noise.position = (position / np.sqrt(dataset.periods)).tolist()
             publish(self._noise, noise)
-
-    def _publish_currents(
-        self, session: RecordingSession, average: JointTrajectory, joints: tuple[str, ...], points: tuple[Array, ...]
-    ) -> None:
-        """Publish the same average with motor currents [A] as effort, of the joints whose effort is a current."""
-        settings = session.averaging
-        measured = tuple(settings.effort.get(joint) == 'current' for joint in joints)
-        own = np.flatnonzero(measured)
-        if not len(own):
-            return
-        time, *motion, torque = points
-        current = torque / torque_factors(joints, settings, measured)
-        columns = [values[:, own] for values in (*motion, current)]
-        message = trajectory_message([joints[k] for k in own], 0.0, time, *columns)
-        message.header = average.header
-        publish(self._current, message)
 
     # --- callbacks: in the executor's thread ---
 

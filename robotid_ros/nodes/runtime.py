@@ -106,12 +106,8 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
     """Run the node that ``factory`` makes until it is told to stop.
 
     A ``close()`` method of the node, where it has one, is called before the executor stops; it may publish and wait.
-    The ROS arguments are by default those of the process.
-
-    Returns
-    -------
-    int
-        0 after a signal, 2 if ROS or the node refused its arguments, or to go on, 1 if a callback failed.
+    The ROS arguments are by default those of the process. Returned is the exit code: 0 after a signal, 2 if ROS or the
+    node refused its arguments, or to go on, 1 if a callback failed.
     """
     # A pipe tells the main thread to end: the interpreter writes every signal to it, in whichever thread that comes,
     # and the executor's thread its own end. A threading.Event would not do: its lock may be held by the main thread in

@@ -40,7 +40,6 @@ from robotid_ros.model.transforms import axis_quaternion, rigid_transform, rotat
 from robotid_ros.nodes.messages import LATCHED, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, SimulatedTime, call_service, steady_timer
 
-_SCENE = 'moveit_msgs/srv/GetPlanningScene'
 PREFIX = 'preview/'
 """Of the frames of the arm that view.launch.py shows."""
 _SAMPLES = 500
@@ -73,15 +72,14 @@ class PlanningScene:
 
         They are as they were where nobody serves the scene, or it has no objects.
 
-        Raises
-        ------
-        RobotIdError
-            If the scene is there and cannot be read: an obstacle that is passed over is worse than a refusal.
+        Raises a RobotIdError if the scene is there and cannot be read: an obstacle that is passed over is worse than a
+        refusal.
         """
         if not service:
             return config
         name = self._node.resolve_service_name(service)
-        if not any(each == name and _SCENE in kinds for each, kinds in self._node.get_service_names_and_types()):
+        served = dict(self._node.get_service_names_and_types())
+        if 'moveit_msgs/srv/GetPlanningScene' not in served.get(name, ()):
             return config
         try:
             from moveit_msgs.srv import GetPlanningScene
@@ -118,10 +116,7 @@ def scene_capsules(scene: Any, base: str) -> list[Capsule]:
 
     Meshes and prisms are taken as the boxes around them. Objects that the arm carries are no obstacles.
 
-    Raises
-    ------
-    ExcitationError
-        If an object's frame has no known place, or it is a plane, or the scene has an octomap.
+    Raises an ExcitationError if an object's frame has no known place, or it is a plane, or the scene has an octomap.
     """
     capsules = []
     for each in scene.world.collision_objects:
@@ -173,18 +168,14 @@ def _frame(scene: Any, frame: str, base: str, name: str) -> Array:
         if pair == (base, frame):
             return _matrix(each.transform)
         if pair == (frame, base):
-            return _inverse(_matrix(each.transform))
+            return np.asarray(np.linalg.inv(_matrix(each.transform)))
     state = scene.robot_state.multi_dof_joint_state  # where the robot stands in the world
     if state.header.frame_id == frame and len(state.transforms) == 1:
-        return _inverse(_matrix(state.transforms[0]))
+        return np.asarray(np.linalg.inv(_matrix(state.transforms[0])))
     raise ExcitationError(
         f"object '{name}' of the planning scene is in the frame '{frame}', whose place from the base of the arm, "
         f"'{base}', is not known: publish the object in '{base}', or set base_link to that frame if the URDF has it"
     )
-
-
-def _inverse(matrix: Array) -> Array:
-    return np.asarray(np.linalg.inv(matrix), dtype=float)
 
 
 def _matrix(pose: Any) -> Array:

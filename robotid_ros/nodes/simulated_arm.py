@@ -9,11 +9,10 @@
 
 """The node ``simulated_arm``: an arm in a physics engine that listens and speaks like a real one.
 
-It takes ``trajectory_msgs/JointTrajectory`` by the rules of ros2_control's
-joint_trajectory_controller, on its topic and, where control_msgs is installed, by its action, and
-publishes ``sensor_msgs/JointState`` as its joint_state_broadcaster does, and a latched
-``robot_description``. With a ``mission`` the arm rides on a base that floats freely, and ``base_twist`` and
-``base_pose`` (``geometry_msgs``) tell how it moves.
+It takes ``trajectory_msgs/JointTrajectory`` by the rules of ros2_control's joint_trajectory_controller, on its topic
+and, where control_msgs is installed, by its action, and publishes ``sensor_msgs/JointState`` as its
+joint_state_broadcaster does, and a latched ``robot_description``. With a ``mission`` the arm rides on a base that
+floats freely, and ``base_twist`` and ``base_pose`` (``geometry_msgs``) tell how it moves.
 """
 
 import sys
@@ -45,7 +44,7 @@ from robotid_ros.nodes.controller_link import action_name, control_msgs
 from robotid_ros.nodes.messages import LATCHED, JointStateTemplate, insist, publish, seconds, time_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.runtime import run_node, steady_timer
-from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedFaults, build_parts
+from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedArmParts, SimulatedFaults
 from robotid_ros.simulation import CommandPoint, write_truth
 from robotid_ros.simulation.controller import GoalEnd, GoalTolerances, GoalVerdict
 from robotid_ros.simulation.plant import FloatingPlant, Wall
@@ -102,10 +101,7 @@ class TrajectoryActionServer:
     controller refuses. ``follow`` hands an accepted one to the physics, with the goal. A new goal aborts the one before
     with INVALID_GOAL; a cancelled one, and one outside its tolerances, has ``hold`` stop the arm where it is, at once.
 
-    Raises
-    ------
-    MissingDependencyError
-        If control_msgs is not installed.
+    Raises a MissingDependencyError if control_msgs is not installed.
     """
 
     def __init__(
@@ -216,7 +212,7 @@ class SimulatedArm(Node):
     def __init__(self, **options: Any) -> None:
         super().__init__('simulated_arm', **options)  # as rclpy's Node: namespace, parameter_overrides, context
         self._config = declare_parameters(self, SimulatedArmConfig)
-        self._parts = build_parts(self._config, declare_robot_config(self))
+        self._parts = SimulatedArmParts(self._config, declare_robot_config(self))
         names = self._parts.plant.joint_names
         if self._config.truth_file:
             write_truth(self._config.truth_file, self._parts.truth)

@@ -50,8 +50,7 @@ class SimulatedArmConfig(Settings):
     error = ModelError
 
     robot: str = _fixed(
-        '',
-        f"URDF file, or the name of a packaged one; empty for the robot configuration's, or {_DEFAULT_ROBOT}",
+        '', f"URDF file, or the name of a packaged one; empty for the robot configuration's, or {_DEFAULT_ROBOT}"
     )
     tip: str = _fixed('', 'link at the end of the chain; empty for the last one')
     mission: str = _fixed(
@@ -89,9 +88,7 @@ class SimulatedArmConfig(Settings):
         0.1, 'how far masses and inertias are drawn from those of the URDF, relative', range=(0.0, 0.3)
     )
     friction_perturbation: float = _fixed(
-        0.2,
-        'how far friction and rotor inertias are drawn from those of the URDF, relative',
-        range=(0.0, 0.9),
+        0.2, 'how far friction and rotor inertias are drawn from those of the URDF, relative', range=(0.0, 0.9)
     )
     friction_law: str = _fixed('coulomb_viscous', 'of the joints, in a typical amount', choices=LAWS)
     breakaway_ratio: float = _fixed(
@@ -152,23 +149,68 @@ class SimulatedFaults(Settings):
     wall_position: float = setting(0.0, 'where the wall begins', unit='rad or m')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedArmParts:
-    """What the node drives: the arm with the text of its URDF, its sensors and its controller.
+    """What the node drives: the arm that the parameters describe, with the text of its URDF, sensors and controller.
 
-    ``shows_current``, shape (n,), marks the joints whose effort holds the motor current; ``steps`` are those of the
-    physics for each joint state.
+    A robot configuration gives joints, limits, torque constants, gear ratios and the meaning of effort. A ModelError
+    says which parameter, or what of the URDF, cannot be used. ``shows_current``, shape (n,), marks the joints whose
+    effort holds the motor current; ``steps`` are those of the physics for each joint state.
     """
 
-    description: str
-    truth: ArmTruth
-    plant: Plant | FloatingPlant
-    sensors: Sensors
-    controller: SimulatedController
-    sensor_rng: np.random.Generator
-    shows_current: np.ndarray
-    steps: int
-    base_noise: 'SensorNoise | None' = None
+    def __init__(self, config: SimulatedArmConfig, robot: RobotConfig | None) -> None:
+        self.steps = round(config.physics_rate / config.publish_rate)
+        if self.steps < 1 or abs(self.steps * config.publish_rate - config.physics_rate) > 1e-9 * config.physics_rate:
+            raise ModelError(
+                f"parameter 'publish_rate': expected a divisor of physics_rate ({config.physics_rate:g} Hz), "
+                f'got {config.publish_rate:g} Hz'
+            )
+        # Truth and noise have streams of their own: the arm stays the same whatever is measured.
+        truth_rng, torque_rng, self.sensor_rng = (
+            np.random.default_rng(seed) for seed in np.random.SeedSequence(config.seed).spawn(3)
+        )
+        self.plant: Plant | FloatingPlant
+        self.base_noise: SensorNoise | None = None
+        noise, given = (config.position_noise, config.velocity_noise), config.initial_position
+        rates = {'rate': config.physics_rate, 'bandwidth': config.bandwidth}
+        if config.mission:
+            from robotid_ros.free_floating import read_mission  # late: few robots float
+
+            mission = read_mission(config.mission)
+            model, self.base_noise = mission.true_robot.model, mission.noise
+            self.sensor_rng = np.random.default_rng(config.seed)
+            noise = mission.noise.joint_position, mission.noise.joint_velocity
+            given = given or tuple(mission.start.tolist())
+            self.truth, self.plant = nominal_truth(model), FloatingPlant(model, **rates)
+            description, effort_content = mission.robot.arm.source, dict.fromkeys(model.joint_names, 'torque')
+        else:
+            wanted = config.robot or (robot.urdf if robot is not None else None) or _DEFAULT_ROBOT
+            model = configured_arm(arm_description(wanted), robot, tip=config.tip)
+            self.truth = _drawn(config, model, robot, truth_rng)
+            torque_noise = config.torque_noise * effort_scale(model)
+            self.plant = Plant(self.truth, model, torque_noise=torque_noise, rng=torque_rng, **rates)
+            description, effort_content = model.source, dict(robot.effort) if robot is not None else {}
+        self.description = description or ''
+        start = _initial_position(given, model)
+        self.sensors = Sensors.typical(
+            model,
+            self.truth.drive_gain,
+            encoder_bits=config.encoder_bits,
+            position_noise=noise[0],
+            velocity_noise=noise[1],
+            effort_noise=config.effort_noise,
+        )
+        self.controller = SimulatedController(
+            model.joint_names,
+            start,
+            blend=config.trajectory_replacement == 'blend',
+            cycle=1.0 / config.publish_rate,
+            from_command=config.interpolate_from == 'commanded',
+            velocity_limits=model.limits.velocity if config.enforce_limits else None,
+        )
+        shown = [effort_content.get(name, config.effort_content) == 'current' for name in model.joint_names]
+        self.shows_current = np.array(shown)
+        still = np.zeros((1, model.n))
+        self.plant.reset(self.of_links((start[None], still, still))[0])
 
     def of_links(self, reference: tuple[Array, Array, Array]) -> Array:
         """Return where the links are when the motors follow a reference, each part of shape (N, n) [rad or m].
@@ -183,73 +225,6 @@ class SimulatedArmParts:
 
         links: Array = reference[0] - compliance * inverse_dynamics(self.plant.nominal, *reference)
         return links
-
-
-def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> SimulatedArmParts:
-    """Return the simulated arm that the parameters describe.
-
-    A robot configuration gives joints, limits, torque constants, gear ratios and the meaning of effort. A ModelError
-    says which parameter, or what of the URDF, cannot be used.
-    """
-    steps = round(config.physics_rate / config.publish_rate)
-    if steps < 1 or abs(steps * config.publish_rate - config.physics_rate) > 1e-9 * config.physics_rate:
-        raise ModelError(
-            f"parameter 'publish_rate': expected a divisor of physics_rate ({config.physics_rate:g} Hz), "
-            f'got {config.publish_rate:g} Hz'
-        )
-    # Truth and noise have streams of their own: the arm stays the same whatever is measured.
-    truth_rng, torque_rng, sensor_rng = (
-        np.random.default_rng(seed) for seed in np.random.SeedSequence(config.seed).spawn(3)
-    )
-    plant: Plant | FloatingPlant
-    noise = config.position_noise, config.velocity_noise
-    given, base_noise = config.initial_position, None
-    rates = {'rate': config.physics_rate, 'bandwidth': config.bandwidth}
-    if config.mission:
-        from robotid_ros.free_floating import read_mission  # late: few robots float
-
-        mission = read_mission(config.mission)
-        model, base_noise, sensor_rng = mission.true_robot.model, mission.noise, np.random.default_rng(config.seed)
-        noise, given = (base_noise.joint_position, base_noise.joint_velocity), given or tuple(mission.start.tolist())
-        truth, plant = nominal_truth(model), FloatingPlant(model, **rates)
-        description, effort_content = mission.robot.arm.source, dict.fromkeys(model.joint_names, 'torque')
-    else:
-        wanted = config.robot or (robot.urdf if robot is not None else None) or _DEFAULT_ROBOT
-        model = configured_arm(arm_description(wanted), robot, tip=config.tip)
-        truth = _drawn(config, model, robot, truth_rng)
-        plant = Plant(truth, model, torque_noise=config.torque_noise * effort_scale(model), rng=torque_rng, **rates)
-        description, effort_content = model.source, dict(robot.effort) if robot is not None else {}
-    start = _initial_position(given, model)
-    parts = SimulatedArmParts(
-        description=description or '',
-        truth=truth,
-        plant=plant,
-        sensors=Sensors.typical(
-            model,
-            truth.drive_gain,
-            encoder_bits=config.encoder_bits,
-            position_noise=noise[0],
-            velocity_noise=noise[1],
-            effort_noise=config.effort_noise,
-        ),
-        controller=SimulatedController(
-            model.joint_names,
-            start,
-            blend=config.trajectory_replacement == 'blend',
-            cycle=1.0 / config.publish_rate,
-            from_command=config.interpolate_from == 'commanded',
-            velocity_limits=model.limits.velocity if config.enforce_limits else None,
-        ),
-        sensor_rng=sensor_rng,
-        shows_current=np.array(
-            [effort_content.get(name, config.effort_content) == 'current' for name in model.joint_names]
-        ),
-        steps=steps,
-        base_noise=base_noise,
-    )
-    still = np.zeros((1, model.n))
-    plant.reset(parts.of_links((start[None], still, still))[0])
-    return parts
 
 
 def _drawn(

@@ -32,7 +32,6 @@ from robotid_ros.nodes.runtime import BackgroundWorker
 from robotid_ros.nodes.surroundings import REFERENCE, Surroundings
 from robotid_ros.settings import Settings, setting
 
-_COMMAND = 'joint_trajectory'
 _RISKS = (
     'no_recorder',
     'no_effort',
@@ -88,11 +87,7 @@ class StartChecks:
     """
 
     def __init__(
-        self,
-        node: Node,
-        worker: BackgroundWorker,
-        surroundings: Surroundings,
-        robot: RobotConfig | None = None,
+        self, node: Node, worker: BackgroundWorker, surroundings: Surroundings, robot: RobotConfig | None = None
     ) -> None:
         self._node, self._worker, self._surroundings, self._robot = node, worker, surroundings, robot
 
@@ -118,8 +113,8 @@ class StartChecks:
         others = self._surroundings.commanders.accept()  # those that come later end the run, whenever they come
         if others:
             reasons['other_commanders'] = (
-                f'{", ".join(others)} can command the arm too, on {self._node.resolve_topic_name(_COMMAND)} or by the '
-                'action of its controller: end it'
+                f'{", ".join(others)} can command the arm too, on '
+                f'{self._node.resolve_topic_name("joint_trajectory")} or by the action of its controller: end it'
             )
         self._surroundings.scaling_came.clear()
         messages: list[JointState] = []

@@ -124,10 +124,7 @@ class Underway:
 
 
 def serve_identify(
-    node: Node,
-    status: Status,
-    work: Callable[[Progress], Awaitable[tuple[str, str, bool]]],
-    error: type[RobotIdError],
+    node: Node, status: Status, work: Callable[[Progress], Awaitable[tuple[str, str, bool]]], error: type[RobotIdError]
 ) -> None:
     """Answer ``~/identify`` with the YAML that ``work`` makes, which stays on the latched ``~/result``.
 

@@ -52,13 +52,8 @@ class Commanders:
 
     Endpoints are told apart by their GID: another node of the same name has one of its own.
 
-    Parameters
-    ----------
-    node : Node
-    topic, action : str
-        Of the controller.
-    acts : bool
-        Whether this node has a client of the action; else it has a publisher on the topic.
+    ``topic``, ``action``: of the controller. ``acts``: whether this node has a client of the action; else it has a
+    publisher on the topic.
     """
 
     def __init__(self, node: Node, topic: str, action: str, *, acts: bool) -> None:
@@ -250,10 +245,9 @@ class Surroundings:
         self._recorded, self._missed = recorded, False
         if self.recorder_died:
             self._recorder = None  # before this run, which was allowed to do without
-        self.scaling_sight = None
-        if self.scaling_topic:
-            self.scaling_sight = Sight('messages of the speed scaling', over, enough=ENOUGH_TOLD)
-        return [] if self.scaling_sight is None else [self.scaling_sight]
+        sights = [Sight('messages of the speed scaling', over, enough=ENOUGH_TOLD)] if self.scaling_topic else []
+        self.scaling_sight = sights[0] if sights else None
+        return sights
 
     def look(self) -> None:
         """Report what ends a run; called often."""

@@ -54,9 +54,8 @@ class JointFriction:
 
     With a break-away speed v_b a step is in the exponential's place: F_c + F_b where |dq| < v_b, and F_c elsewhere.
 
-    (Armstrong-Helouvry, Dupont, Canudas de Wit, 1994, section 2, with the breakaway excess
-    F_b = F_s - F_c; the arctangent after Daemi and Heimann, 1996). Within the dry part, sign(0)
-    stands for any value between -1 and 1.
+    (Armstrong-Helouvry, Dupont, Canudas de Wit, 1994, section 2, with the breakaway excess F_b = F_s - F_c; the
+    arctangent after Daemi and Heimann, 1996). Within the dry part, sign(0) stands for any value between -1 and 1.
 
     Attributes
     ----------
@@ -148,9 +147,8 @@ class JointFriction:
 def prior_friction(model: RobotModel, law: str = 'coulomb_viscous') -> JointFriction:
     """Return the friction a URDF states, or a typical one where it states none.
 
-    A joint whose ``<dynamics>`` has neither damping nor friction gets Coulomb friction of 4 % of
-    its effort limit, and viscous friction that reaches 6 % of it at the velocity limit; none where
-    it has no such limits.
+    A joint whose ``<dynamics>`` has neither damping nor friction gets Coulomb friction of 4 % of its effort limit, and
+    viscous friction that reaches 6 % of it at the velocity limit; none where it has no such limits.
 
     Parameters
     ----------
@@ -342,9 +340,8 @@ def perturb(
 
         G = [[E + s U, s r u], [0, 1 + s w]]
 
-    where s is the scale, U, u, w are uniform in [-1, 1] and r is the link's radius of gyration.
-    J' is positive definite whenever J is and G is regular, so that every drawn link is physical
-    (Wensing, Kim and Slotine, 2018).
+    where s is the scale, U, u, w are uniform in [-1, 1] and r is the link's radius of gyration. J' is positive definite
+    whenever J is and G is regular, so that every drawn link is physical (Wensing, Kim and Slotine, 2018).
 
     Parameters
     ----------

@@ -52,10 +52,7 @@ class Spline:
 
     def __init__(self, points: TrajectoryPoints) -> None:
         self.points = points
-        self.start = float(points.time[0])
         self.end = float(points.time[-1])
-        self._knots = points.time
-        self._last = points.position[-1]
         T = np.diff(points.time)[:, None]  # of the segments; c_0 ... c_5 of each have the shape (6, K - 1, n)
         p0, p1 = points.position[:-1], points.position[1:]
         v0, v1 = points.velocity[:-1], points.velocity[1:]
@@ -90,16 +87,17 @@ class Spline:
         moving = times < self.end
         if moving.all():
             return self._inside(times)
-        n = len(self._last)
-        q, dq, ddq = np.tile(self._last, (len(times), 1)), np.zeros((len(times), n)), np.zeros((len(times), n))
+        q = np.tile(self.points.position[-1], (len(times), 1))
+        dq, ddq = np.zeros_like(q), np.zeros_like(q)
         if moving.any():
             q[moving], dq[moving], ddq[moving] = self._inside(times[moving])
         return q, dq, ddq
 
     def _inside(self, times: Array) -> tuple[Array, Array, Array]:
-        segment = np.maximum(self._knots.searchsorted(times, side='right') - 1, 0)
+        knots = self.points.time
+        segment = np.maximum(knots.searchsorted(times, side='right') - 1, 0)
         c0, c1, c2, c3, c4, c5 = self._coefficients[:, segment]
-        s = (times - self._knots[segment])[:, None]
+        s = (times - knots[segment])[:, None]
         return (
             c0 + s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * c5)))),
             c1 + s * (2.0 * c2 + s * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5))),
@@ -133,11 +131,10 @@ class TrajectoryFollower:
     - After the last point that position is held.
 
     With ``blend`` the follower does as the controller's newest versions do by default
-    (``allow_trajectory_replacement``, added in August 2026, after 6.9.0), once it has followed a
-    trajectory of two points or more: the running trajectory goes on until the new one's start;
-    and one that should have started in the past starts *now*, all its points shifted by the delay.
-    Each costs it a cycle: what is left of the running one until then comes so much later, and the
-    reference bends from where it is to the next of those points.
+    (``allow_trajectory_replacement``, added in August 2026, after 6.9.0), once it has followed a trajectory of two
+    points or more: the running trajectory goes on until the new one's start; and one that should have started in the
+    past starts *now*, all its points shifted by the delay. Each costs it a cycle: what is left of the running one until
+    then comes so much later, and the reference bends from where it is to the next of those points.
 
     Parameters
     ----------
@@ -234,8 +231,7 @@ class TrajectoryFollower:
     ) -> TrajectoryPoints:
         """Return a trajectory in the controller's joint order, or refuse it; nothing is taken over.
 
-        Parameters and errors are those of :meth:`command`. Safe to call while another thread commands
-        and samples.
+        Parameters and errors are those of :meth:`command`. Safe to call while another thread commands and samples.
         """
         wanted = ', '.join(self.joint_names)
         if sorted(joint_names) != sorted(self.joint_names):
@@ -337,18 +333,9 @@ class GoalTolerances:
 
     The controller's own are none on the way, and rest at the end.
 
-    Parameters
-    ----------
-    joint_names : sequence of str
-    path, goal : sequence of ``control_msgs/msg/JointTolerance``
-        On the way and at the end [rad or m, rad/s or m/s]; 0 keeps the controller's own, -1 removes it.
-    time : float
-        How long after the end the joints may take to get there [s].
-
-    Raises
-    ------
-    DataError
-        If a joint is unknown, or a tolerance is negative and not -1; the controller then takes its own.
+    ``path``, ``goal``: on the way and at the end [rad or m, rad/s or m/s]; 0 keeps the controller's own, -1 removes it.
+    ``time``: how long after the end the joints may take to get there [s]. Raises a DataError if a joint is unknown, or
+    a tolerance is negative and not -1; the controller then takes its own.
     """
 
     def __init__(

@@ -87,19 +87,17 @@ class _Simulated:
 class Plant(_Simulated):
     """A simulated arm with friction, rotor inertia, torque noise and a position controller.
 
-    Time goes in steps of h = 1/rate. MuJoCo's semi-implicit Euler integrator is a leapfrog:
-    positions stand at the instants t_k, velocities half a step before. Velocity-dependent forces
-    are evaluated at dq_k = dq_{k-1/2} + h/2 ddq_k, the velocity at the instant itself (viscous
-    friction implicitly, Coriolis torques in a second pass, an arctangent with what it holds of
-    both), which makes the scheme second-order accurate and gives positions whose second difference
-    is exactly the ``ddq_k`` that belongs to ``tau_k``: the recorded motion carries no half-step
-    delay for an identification to mistake for inertia or damping.
+    Time goes in steps of h = 1/rate. MuJoCo's semi-implicit Euler integrator is a leapfrog: positions stand at the
+    instants t_k, velocities half a step before. Velocity-dependent forces are evaluated at the velocity at the instant
+    itself, dq_k = dq_{k-1/2} + h/2 ddq_k (viscous friction implicitly, Coriolis torques in a second pass, an arctangent
+    with what it holds of both), which makes the scheme second-order accurate and gives positions whose second
+    difference is exactly the ``ddq_k`` that belongs to ``tau_k``: the recorded motion carries no half-step delay for an
+    identification to mistake for inertia or damping.
 
-    Dry friction is MuJoCo's friction-loss constraint, solved implicitly with the accelerations
-    and not a force computed from the velocity before the step: a force would have to be smoothed
-    over a band of velocities, or chatter, and could not hold a joint at rest. As long as a joint
-    slips, the constraint exerts the stated level exactly; one that sticks takes what it needs.
-    Viscous friction, the arctangent and offsets, which are smooth, are generalised forces.
+    Dry friction is MuJoCo's friction-loss constraint, solved implicitly with the accelerations and not a force computed
+    from the velocity before the step: a force would have to be smoothed over a band of velocities, or chatter, and
+    could not hold a joint at rest. As long as a joint slips, the constraint exerts the stated level exactly; one that
+    sticks takes what it needs. Viscous friction, the arctangent and offsets, which are smooth, are generalised forces.
 
     The controller is computed torque with the *described* dynamics, as drives have it:
 

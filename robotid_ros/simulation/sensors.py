@@ -124,8 +124,7 @@ class Sensors:
         drive_gain : ndarray, shape (n,)
             [N m/A]
         encoder_bits : int
-            Encoder steps per turn (per metre, for a prismatic joint) as a power of two; 0 for
-            no quantisation.
+            Encoder steps per turn (per metre, for a prismatic joint) as a power of two; 0 for no quantisation.
         position_noise, velocity_noise : float
             Standard deviations [rad, rad/s; or m].
         effort_noise : float

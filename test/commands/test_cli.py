@@ -236,8 +236,7 @@ def test_an_arm_without_a_configuration_gets_one_for_the_demo(files: dict[str, s
 
 def test_the_table_of_the_demonstration_marks_what_is_off_and_what_the_run_does_not_tell() -> None:
     true, found, std = np.array([[1.0, 1.01, 0.01], [2.0, 2.5, 0.02], [0.1, 0.2, 3.0]]).T
-    units = ('kg*m^2', 'kg*m', 'kg*m^2')
-    table = demo_table(ParameterComparison(names=('XX2', 'MX3', 'Ia4'), units=units, true=true, found=found, std=std))
+    table = demo_table(ParameterComparison(names=('XX2', 'MX3', 'Ia4'), true=true, found=found, std=std))
     _, agreeing, off, hidden, said = table.splitlines()
     assert agreeing.split() == ['XX2', '1.0000', '1.0100', '0.01', '0.99', '1.0', 'σ']
     assert off.endswith('25.0 σ  <- more than 3 std off')

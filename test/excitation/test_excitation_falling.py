@@ -95,7 +95,7 @@ def test_designs_and_stops_keep_accelerations_too():
     check = reference_check(replace(MODEL, limits=falling), config)
     plan = plan_stop([JointMotion(position=np.array([0.3, 0.2]), velocity=np.array([0.8, 0.3]))], [check])
     assert plan.breaks == ''
-    assert most(plan.move.evaluate(np.linspace(0.0, plan.move.duration, 200))) < 0.02
+    assert most(plan.evaluate(np.linspace(0.0, plan.duration, 200))) < 0.02
 
 
 def test_designs_and_stops_keep_them():
@@ -107,7 +107,7 @@ def test_designs_and_stops_keep_them():
     check = reference_check(MODEL, config)
     plan = plan_stop([JointMotion(position=np.array([1.0, 0.0]), velocity=np.array([1.9, 0.0]))], [check])
     assert plan.breaks == ''
-    position, velocity, _ = plan.move.evaluate(np.linspace(0.0, plan.move.duration, 200))
+    position, velocity, _ = plan.evaluate(np.linspace(0.0, plan.duration, 200))
     assert beyond(position[:, 0], velocity[:, 0]).max() < 0.02
 
 

@@ -29,11 +29,11 @@ from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize
 from robotid_ros.excitation.preparation import arm_check, reference_check
 from robotid_ros.execution.delay import DelayGrowth, motion_at
 from robotid_ros.execution.following import Following, WatchdogConfig
-from robotid_ros.execution.joint_motion import JointMotion, MoveToRest
+from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.run_clock import RunClock
 from robotid_ros.execution.sight import ENOUGH_TOLD, Sight
-from robotid_ros.execution.stop import PathPlace, plan_stop
+from robotid_ros.execution.stop import PathPlace, StopPlan, plan_stop
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation.controller import CommandPoint, Spline, TrajectoryPoints
 
@@ -450,7 +450,7 @@ def test_a_stop_that_is_lost_is_repeated(mode):
     run = loop(mode, request=MOMENT, lose=lambda order, now: order.stop and now < MOMENT + 0.1, since=MOMENT).run()
     first, again = (now for now, order in run.orders if order.stop)
     (lost, _), latency = run.supervisor._stops, run.allowed_latency
-    assert again < first + latency + lost.move.duration  # it is seen to be too fast: its end is not waited for
+    assert again < first + latency + lost.duration  # it is seen to be too fast: its end is not waited for
     assert run.supervisor.state is State.RESTED
     assert run.last_motion() < MOMENT + 1.3
 
@@ -590,7 +590,7 @@ def test_an_arm_that_its_controller_holds_is_not_stopped_where_it_stands(held):
     assert run.rested_at < np.inf
     assert run.supervisor.stops == (1 if held else 2)
     if held:  # short of its end, where rest takes longer to be believed
-        assert run.rested_at > run.supervisor._sent + run.allowed_latency + run.supervisor._stop.move.duration + 0.8
+        assert run.rested_at > run.supervisor._sent + run.allowed_latency + run.supervisor._stop.duration + 0.8
 
 
 @pytest.mark.parametrize('seed', [7737, 8123, 20087, 20374])
@@ -701,12 +701,12 @@ def test_a_stop_keeps_the_limits_wherever_the_controller_begins(position, veloci
     starts = [start.after(0.5 * latency), start, start.after(latency), led]
     plan = plan_stop(starts, [CHECK])
     for begin in (start.after(arrival * latency), led):
-        move = MoveToRest(start=begin, goal=plan.move.goal, duration=plan.move.duration)
+        move = StopPlan(starts=(begin,), goal=plan.goal, duration=plan.duration)
         q, dq, ddq = move.evaluate(np.linspace(0.0, move.duration, 60))
         assert (np.abs(ddq) <= MODEL.limits.acceleration * 1.05).all()
         assert (np.abs(dq) <= np.maximum(MODEL.limits.velocity, np.abs(begin.velocity)) * 1.01).all()
-        np.testing.assert_allclose(q[-1], plan.move.goal, atol=1e-9)
-        assert (np.abs(dq) <= 1.01 * plan.fastest(0.0).max() + 3.0).all()
+        np.testing.assert_allclose(q[-1], plan.goal, atol=1e-9)
+        assert (np.abs(dq) <= 1.01 * np.abs(plan.motions(0.0)[1]).max() + 3.0).all()
     if plan.breaks:
         assert 'the largest allowed' in plan.breaks or 'the smallest allowed' in plan.breaks
 
@@ -730,9 +730,7 @@ def stops_of_the_packaged_arm(latency, **design):
         plan = plan_stop(
             starts, [check], PathPlace(reference=reference, time=time + 0.5 * latency, along=np.ones(6, dtype=bool))
         )
-        ways = (
-            replace(plan.move, start=start).evaluate(np.linspace(0.0, plan.move.duration, 100))[0] for start in starts
-        )
+        ways = (replace(plan, starts=(start,)).evaluate(np.linspace(0.0, plan.duration, 100))[0] for start in starts)
         places = np.concatenate(list(ways))
         yield plan, float(np.maximum(check.limits.lower - places, places - check.limits.upper).max())
 
@@ -762,7 +760,7 @@ def test_a_stop_that_says_it_keeps_the_limits_keeps_them_whenever_it_is_taken():
             continue
         kept += 1
         for start in starts:
-            way = replace(plan.move, start=start).evaluate(np.linspace(0.0, plan.move.duration, 50))[0]
+            way = replace(plan, starts=(start,)).evaluate(np.linspace(0.0, plan.duration, 50))[0]
             assert np.abs(way).max() <= max(2.6, np.abs(start.position).max()) + 1e-3
     assert kept > 50
 
@@ -771,7 +769,7 @@ def test_a_stop_ends_inside_the_limits_by_a_margin():
     start = JointMotion(position=np.array([2.45, 0.0, 0.0]), velocity=np.array([1.2, 0.0, 0.0]))
     plan = plan_stop([start], [CHECK])
     assert plan.breaks == ''
-    assert plan.move.goal[0] <= 2.6 - 0.009
+    assert plan.goal[0] <= 2.6 - 0.009
 
 
 def test_a_stop_that_begins_beyond_a_limit_keeps_the_others():
@@ -780,7 +778,7 @@ def test_a_stop_that_begins_beyond_a_limit_keeps_the_others():
     check = reference_check(model, ExcitationConfig(velocity_scaling=0.3))
     start = JointMotion(position=np.array([0.0, 0.5 * np.pi, 0.0]), velocity=np.array([0.0, 1.7, 0.0]))
     plan = plan_stop([start], [check])
-    torque = inverse_dynamics(model, *plan.move.evaluate(np.linspace(0.0, plan.move.duration, 200)))
+    torque = inverse_dynamics(model, *plan.evaluate(np.linspace(0.0, plan.duration, 200)))
     assert plan.breaks == ''
     assert 17.0 < np.abs(torque[:, 1]).max() < 22.2
 
@@ -790,7 +788,7 @@ def test_a_stop_that_nothing_can_keep_inside_is_the_shortest_and_says_what_it_br
     plan = plan_stop([start], [CHECK])
     assert "position of joint 'joint1' is" in plan.breaks
     assert 'the largest allowed is 2.6 rad' in plan.breaks
-    assert plan.move.goal[0] < 2.5 + 2.4**2 / 8.0 + 0.1
+    assert plan.goal[0] < 2.5 + 2.4**2 / 8.0 + 0.1
 
 
 def test_a_stop_is_planned_at_once():

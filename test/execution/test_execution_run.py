@@ -134,7 +134,7 @@ def test_a_run_is_one_smooth_motion_from_rest_to_rest(plan, trajectory, check):
 
 
 def test_one_period_is_published_with_both_ends(plan, trajectory):
-    times, position, _, acceleration = plan.one_period(50.0)
+    times, position, _, acceleration = plan.one_period()
     assert times[-1] == trajectory.period
     np.testing.assert_allclose(position, trajectory.position(times), atol=1e-12)
     np.testing.assert_allclose(acceleration, trajectory.acceleration(times), atol=1e-12)
@@ -358,7 +358,7 @@ def test_a_sweep_is_run_like_an_excitation(check):
     sweep = friction_sweep(MODEL, bounds, FrictionSweepConfig(sweep_levels=2, sweep_stroke_time=0.5), START)
     plan = plan_run(START, sweep, check, RUN)
     assert plan.period == pytest.approx(sweep.reference.duration)
-    assert len(plan.one_period(50.0)[0]) <= 2001
+    assert len(plan.one_period()[0]) <= 2001
     assert len(sweep.strokes) == 24
     for begin, stroke in steady_strokes(sweep):
         velocity = plan.reference.evaluate([plan.begin + begin + 0.5 * stroke.steady])[1][0]

@@ -20,16 +20,16 @@ from hypothesis import strategies as st
 
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.preparation import reference_check
-from robotid_ros.execution.joint_motion import JointMotion, MoveToRest
-from robotid_ros.execution.stop import plan_stop
+from robotid_ros.execution.joint_motion import JointMotion
+from robotid_ros.execution.stop import StopPlan, plan_stop
 
 SHARE = 0.95  # of the acceleration limits
 LEAST = 3.0 / np.sqrt(2.0)
 
 
 def ways(plan, starts, count=400):
-    times = np.linspace(0.0, plan.move.duration, count)
-    return [replace(plan.move, start=start).evaluate(times) for start in starts]
+    times = np.linspace(0.0, plan.duration, count)
+    return [replace(plan, starts=(start,)).evaluate(times) for start in starts]
 
 
 @settings(deadline=None, max_examples=200)
@@ -41,7 +41,7 @@ def test_a_joint_comes_to_rest_of_itself_within_its_limit_whatever_its_accelerat
     end = velocity * duration / 2.0 + acceleration * duration**2 / 12.0
     start = JointMotion(position=np.zeros(1), velocity=np.array([velocity]), acceleration=np.array([acceleration]))
     s = np.linspace(0.0, 1.0, 1001)
-    _, _, found = MoveToRest(start=start, goal=np.array([end]), duration=duration).evaluate(duration * s)
+    _, _, found = StopPlan(starts=(start,), goal=np.array([end]), duration=duration).evaluate(duration * s)
     derived = (1.0 - s) * (acceleration * (1.0 - 3.0 * s) - 6.0 * velocity * s / duration)
     assert np.abs(found[:, 0] - derived).max() <= 1e-9 * hardest
     assert np.abs(derived).max() <= hardest * (1.0 + 1e-9)
@@ -88,10 +88,10 @@ def test_no_stop_takes_longer_than_a_second_or_what_its_joints_need(seed, fastes
     ]
     plan = plan_stop(starts, [check])
     quickest = max(float((np.abs(start.velocity) / acceleration).max()) for start in starts)
-    assert 0.2 * (1.0 - 1e-9) <= plan.move.duration <= max(1.0, LEAST / SHARE * quickest) * (1.0 + 1e-9)
+    assert 0.2 * (1.0 - 1e-9) <= plan.duration <= max(1.0, LEAST / SHARE * quickest) * (1.0 + 1e-9)
     (first,) = ways(plan, starts[:1])
     assert (np.abs(first[2]) <= acceleration * (1.0 + 1e-9)).all()
-    assert np.isfinite(plan.move.goal).all()
+    assert np.isfinite(plan.goal).all()
 
 
 @settings(deadline=None, max_examples=40)
@@ -110,7 +110,7 @@ def test_where_an_end_suits_all_states_the_limits_are_kept_from_all(seed, hardes
         return
     for way in ways(plan, starts):
         assert np.abs(way[2]).max() <= a
-    assert plan.move.duration <= 1.0 + 1e-9
+    assert plan.duration <= 1.0 + 1e-9
 
 
 @settings(deadline=None, max_examples=60)
@@ -126,7 +126,7 @@ def test_a_weak_drive_rests_when_its_stop_ends(seed, hardest, weak):
     states = ((0.0, creeps), (ahead, v))
     starts = [JointMotion(position=np.array([q]), velocity=np.array([dq])) for q, dq in states]
     plan = plan_stop(starts, [check])
-    goal, duration = float(plan.move.goal[0]), plan.move.duration
+    goal, duration = float(plan.goal[0]), plan.duration
     # From its own end, q + v T/2, a reference comes back by what the peak of the added term leaves: docs/stopping.md.
     reach = np.sqrt(3.0) / 10.0 * (SHARE * a - 1.5 * v)
     if ahead + 0.5 * v - creeps > reach:
@@ -134,7 +134,7 @@ def test_a_weak_drive_rests_when_its_stop_ends(seed, hardest, weak):
     assert -1e-9 <= goal <= creeps * duration + 1e-9
     times = np.linspace(0.0, 2.0 * duration, 4001)
     place, places = 0.0, []
-    led = replace(plan.move, start=starts[1]).evaluate(np.minimum(times, duration))[0][:, 0]
+    led = replace(plan, starts=(starts[1],)).evaluate(np.minimum(times, duration))[0][:, 0]
     for reference in led:
         place += float(np.clip(reference - place, -creeps * times[1], creeps * times[1]))
         places.append(place)
@@ -150,6 +150,6 @@ def test_a_stop_that_may_be_obeyed_already_is_repeated_to_its_own_end():
     seems = JointMotion(position=np.array([0.5, -0.3, 0.1]), velocity=np.array([0.4, 0.05, -0.35]))
     starts = [seems.after(0.05), seems, seems.after(0.1), JointMotion(position=end, velocity=np.zeros(3))]
     anew, again = plan_stop(starts, [CHECK]), plan_stop(starts, [CHECK], goal=end)
-    away = [float(np.abs(plan.move.goal - end).max()) for plan in (anew, again)]
+    away = [float(np.abs(plan.goal - end).max()) for plan in (anew, again)]
     assert away[1] < 0.85 * away[0]
     assert again.breaks == ''

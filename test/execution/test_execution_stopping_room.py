@@ -47,32 +47,32 @@ def test_a_sinusoid_that_turns_at_a_limit_has_room_up_to_two_thirds_of_the_accel
     """
     run, check, arm, period = swing(room, share)
     if possible:
-        require_room(run, check, arm, 0.0, period)
+        require_room(run, [check, arm], 0.0, period)
     else:
         with pytest.raises(ExcitationError, match=r"no stop at t = .* position of joint 'joint1'.*position_margin"):
-            require_room(run, check, arm, 0.0, period)
+            require_room(run, [check, arm], 0.0, period)
 
 
 def test_up_to_a_tolerance_of_two_milliradians_a_stop_may_leave_the_limits_and_a_design_may_not():
     run, check, arm, period = swing(0.0, 0.85)
     bounds = [bound for part in check.constraints for bound in part.bounds]
     units, scale = np.array([bound.unit for bound in bounds]), np.array([bound.scale for bound in bounds])
-    plans = [plan for _, plan in stops_along(run, check, arm, 0.0, period) if plan.added is not None]
+    plans = [plan for _, plan in stops_along(run, [check, arm], 0.0, period) if plan.added is not None]
     out = max((plan.added * scale)[units == 'rad'].max() for plan in plans)
-    require_room(run, check, arm, 0.0, period, tolerance=1.01 * out)
+    require_room(run, [check, arm], 0.0, period, tolerance=1.01 * out)
     for tolerance in (0.99 * out, 0.0):
         with pytest.raises(ExcitationError, match='no stop'):
-            require_room(run, check, arm, 0.0, period, tolerance=tolerance)
+            require_room(run, [check, arm], 0.0, period, tolerance=tolerance)
     assert inspect.signature(require_room).parameters['tolerance'].default == pytest.approx(2e-3)
 
 
 def test_with_room_it_can_be_stopped_everywhere_and_every_stop_stays_inside():
     run, check, arm, period = swing(0.12 * SWING, 0.95)
-    require_room(run, check, arm, 0.0, period)
+    require_room(run, [check, arm], 0.0, period)
     seen = 0
-    for _, plan in stops_along(run, check, arm, 0.0, period):
+    for _, plan in stops_along(run, [check, arm], 0.0, period):
         for start in plan.starts[:3]:
-            way = replace(plan.move, start=start).evaluate(np.linspace(0.0, plan.move.duration, 100))[0]
+            way = replace(plan, starts=(start,)).evaluate(np.linspace(0.0, plan.duration, 100))[0]
             assert np.abs(way).max() <= check.limits.upper[0] + 1e-3
         seen += 1
     assert seen >= 20
@@ -81,8 +81,8 @@ def test_with_room_it_can_be_stopped_everywhere_and_every_stop_stays_inside():
 def test_a_run_that_keeps_to_a_part_of_the_limits_is_stopped_by_all_of_them_where_that_part_is_not_enough():
     run, check, arm, period = swing(0.005, 0.5, acceleration_scaling=0.55)
     with pytest.raises(ExcitationError):
-        require_room(run, check, None, 0.0, period)
-    require_room(run, check, arm, 0.0, period)
+        require_room(run, [check], 0.0, period)
+    require_room(run, [check, arm], 0.0, period)
 
 
 @pytest.mark.parametrize(('gap', 'run', 'stop'), [(0.045, True, True), (0.03, False, True), (0.015, False, False)])
@@ -101,7 +101,7 @@ def test_designs_of_joints_with_little_range_keep_the_room_themselves(seed):
     config = ExcitationConfig(period=4.0, harmonics=3, starts=1, iterations=20, seed=seed, position_margin=0.0)
     design = stoppable_design(model, config)
     run = FourierRun(trajectory=design.trajectory, duration=2.0 * design.trajectory.period)
-    require_room(run, reference_check(model, config), arm_check(model, config), 0.0, design.trajectory.period)
+    require_room(run, [reference_check(model, config), arm_check(model, config)], 0.0, design.trajectory.period)
 
 
 def test_designs_and_sweeps_are_made_inside_the_limits_of_their_run_but_for_their_start():

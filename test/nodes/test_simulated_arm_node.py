@@ -35,7 +35,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 from robotid_ros.errors import ModelError  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
 from robotid_ros.nodes.messages import JointStateTemplate  # noqa: E402
-from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, build_parts  # noqa: E402
+from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedArmParts  # noqa: E402
 from robotid_ros.simulation import read_truth  # noqa: E402
 
 ARM = ['-m', 'robotid_ros.nodes.simulated_arm']
@@ -283,13 +283,13 @@ def test_refuses_bad_parameters_with_one_line(environment) -> None:
 )
 def test_refuses_what_cannot_be_simulated(parameters: dict, message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        build_parts(SimulatedArmConfig(**parameters), None)
+        SimulatedArmParts(SimulatedArmConfig(**parameters), None)
 
 
 def test_starts_clear_of_the_limits(tmp_path) -> None:
     shifted = tmp_path / 'shifted.urdf'
     shifted.write_text(CRANE.replace('lower="-3" upper="3"', 'lower="0.5" upper="3"'))
-    parts = build_parts(SimulatedArmConfig(robot=str(shifted)), None)
+    parts = SimulatedArmParts(SimulatedArmConfig(robot=str(shifted)), None)
     np.testing.assert_array_equal(parts.controller.follower.sample(np.zeros(1))[0], [[0.6, 0.0, 0.0]])
 
 
