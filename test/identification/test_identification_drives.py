@@ -267,7 +267,7 @@ def test_a_mount_that_is_found_beside_efforts_of_motors_that_were_said_is_no_obs
     result = identify(at_motors(0), stated, validation=at_motors(1), config=PLAIN)
     assert result.setup is not None
     assert [finding.kind for finding in result.setup.findings] == ['gravity']
-    assert result.gravity[2] < -9.0  # to the side, these four joints tell little
+    assert result.gravity[2] < -8.5  # to the side, these four joints tell little
     assert result.usable, result.reason
 
 
