@@ -10,7 +10,7 @@
 """The one law of stopping: who moves an arm owns it until rest was seen. See docs/stopping.md.
 
 Fed with joint states, with what the nodes observe, and with time, the supervisor returns what is to be sent. Nothing
-else decides on a stop.
+else decides on a stop. Its limits are :class:`~robotid_ros.execution.following.WatchdogConfig`.
 """
 
 from collections.abc import Callable, Sequence

@@ -168,7 +168,7 @@ class Use:
     name : str
     good : bool
     number : float
-        What decides.
+        What decides [N m, or %].
     text : str
         What the number is.
     """

@@ -13,8 +13,9 @@ It subscribes ``joint_states``, ``excitation/reference``, ``excitation/plan`` an
 and the robot configuration (``~/robot_configuration``, latched), are in each recording. It publishes ``~/averaged``
 (latched, anew after every period: one averaged, smoothed period), ``~/averaged_current`` (the same with motor
 currents, of the joints whose effort is one), ``~/noise`` (latched: standard deviations of its positions and efforts),
-``~/friction`` (latched: the steady strokes of a friction sweep) and ``~/status``. Services: ``~/start``, ``~/stop``,
-``~/save``.
+``~/friction`` (latched: the steady strokes of a friction sweep) and ``~/status``. How many periods there are, the
+excitation node's ``periods`` says; the first ``transient_periods`` are not averaged. Services: ``~/start``,
+``~/stop``, ``~/save``.
 """
 
 import os
