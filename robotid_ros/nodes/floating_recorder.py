@@ -45,6 +45,8 @@ from robotid_ros.settings import Settings, setting
 
 _DEPTH = 5000
 _LOOK, _WRITE, _STATUS_PERIOD = 0.2, 0.5, 0.5  # [s]
+_APPEARS = 5.0  # an arm that was started with this node may take so long to be seen [s]
+_NEEDED = (({'joint_states'}, 'joint states'), ({'odom', 'base_twist'}, 'the twist of the base'))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +104,13 @@ class FloatingRecorder(Node):
     def _start(self) -> str:
         if self._writer is not None:
             return f'recording already, to {self._writer.folder}'
-        heard = self._kinds.keys() - self._unheard.keys()
-        for topics, what in (({'joint_states'}, 'joint states'), ({'odom', 'base_twist'}, 'the twist of the base')):
-            if not heard & topics:
-                names = ' or '.join(self.resolve_topic_name(topic) for topic in sorted(topics))
-                raise DataError(f'nobody publishes {what}, on {names}')
+        until = time.monotonic() + _APPEARS
+        while missing := [(topics, what) for topics, what in _NEEDED if not self._heard() & topics]:
+            if time.monotonic() > until:
+                names = ' or '.join(self.resolve_topic_name(topic) for topic in sorted(missing[0][0]))
+                raise DataError(f'nobody publishes {missing[0][1]}, on {names}')
+            time.sleep(0.05)
+        heard = self._heard()
         parent = Path(self.get_parameter('output_folder').value).expanduser()
         folder = parent / datetime.now().strftime('%Y%m%d-%H%M%S-%f')
         types = dict(self._topic(topic) for topic in sorted(heard))
@@ -114,6 +118,9 @@ class FloatingRecorder(Node):
         self._writer = BagWriter(folder, types)
         self._counts = self._writer.messages
         return f'recording to {folder}'
+
+    def _heard(self) -> set[str]:
+        return set(self._kinds) - set(self._unheard)
 
     def _topic(self, topic: str) -> tuple[str, str]:
         """Return the name of a topic, and that of its type, as a bag has them."""
