@@ -66,7 +66,8 @@ from robotid_ros.free_floating.mission import read_mission
 from robotid_ros.identification import IdentificationResult, identify
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
-from robotid_ros.model.robot_config import configured_arm, read_torque_constants
+from robotid_ros.model.robot_config import configured_arm
+from robotid_ros.model.ur_calibration import read_torque_constants
 from robotid_ros.simulation import nominal_truth
 from robotid_ros.simulation.arm_truth import read_truth, write_truth
 

@@ -239,7 +239,7 @@ def read_floating_bag(path: str | Path, joint_names: tuple[str, ...]) -> Floatin
     position = orientation = None
     if placed is not None:
         pose_stamps, pose = placed
-        pose = pose[:, -7:]  # of which the quaternions get the sign of the one before
+        pose = pose[:, -7:]  # the last numbers of a message; the quaternions get the sign of the one before
         same = np.sum(pose[1:, 3:] * pose[:-1, 3:], axis=1) >= 0.0
         sign = np.concatenate([[1.0], np.cumprod(np.where(same, 1.0, -1.0))])
         pose = np.hstack([pose[:, :3], sign[:, None] * pose[:, 3:]])
@@ -251,7 +251,7 @@ def read_floating_bag(path: str | Path, joint_names: tuple[str, ...]) -> Floatin
         time=there.time - there.time[0],
         q=there.position,
         dq=there.velocity,
-        base_twist=values[inside, :6],
+        base_twist=values[inside, :6],  # the first numbers of a message
         base_position=position,
         base_orientation=orientation,
         provenance=joints.provenance,

@@ -8,11 +8,11 @@
 # specific language governing permissions and limitations under the License.
 """Every hypothesis about how an arm and its recording differ from the description, as a set-up.
 
-Gravity in another direction, none, or where none is described; joints of which axis, torque or position is reversed, or
-the zero is another; joints whose columns are exchanged; motors that are coupled, in their friction, their efforts or
-their positions; efforts each in a unit of its own, or positions in another than rad or m. Each function returns set-ups
-that are one such difference away from one that holds, with the finding that says so. Which of them is true, the search
-asks (:mod:`robotid_ros.identification.setup_search`).
+Gravity in another direction, where none is described, or missing in the efforts; joints of which axis, torque or
+position is reversed, or the zero is another; joints whose columns are exchanged; motors that are coupled, in their
+friction, their efforts or their positions; efforts each in a unit of its own, or positions in another than rad or m.
+Each function returns set-ups that are one such difference away from one that holds, with the finding that says so.
+Which of them is true, the search asks (:mod:`robotid_ros.identification.setup_search`).
 """
 
 from collections.abc import Iterator, Sequence

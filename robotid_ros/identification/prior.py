@@ -127,7 +127,9 @@ def is_placeholder(model: RobotModel) -> bool:
     moments = np.sort(np.linalg.eigvalsh(about), axis=1)
     same_mass = bool(np.ptp(known[:, 9]) <= 1e-3 * known[:, 9].max())
     same_inertia = bool((np.ptp(moments, axis=0) <= 1e-3 * np.abs(moments).max()).all())
-    return len(known) > 1 and same_mass + same_inertia > (len(known) == 2)
+    if len(known) < 3:  # two links may have the same mass, or shape
+        return len(known) == 2 and same_mass and same_inertia
+    return same_mass or same_inertia
 
 
 def arm_length(model: RobotModel) -> float:

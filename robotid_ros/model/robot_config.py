@@ -15,7 +15,7 @@ One YAML file per arm (``config/<robot>.yaml``) that is a ROS parameter file too
       ros__parameters:
         joints: [shoulder_pan_joint, ...]
         effort: {shoulder_pan_joint: current, ...}     # or one word for all
-        torque_constants: {shoulder_pan_joint: 0.125, ...}   # motor side, N m/A; or a UR's own file
+        torque_constants: {shoulder_pan_joint: 0.125, ...}   # motor side, N m/A; or a UR's own file, see ur_calibration
         gear_ratios: {shoulder_pan_joint: 101.0, ...}
         limits: {velocity: {shoulder_pan_joint: 2.0, ...}, ...}
         ...
@@ -23,7 +23,6 @@ One YAML file per arm (``config/<robot>.yaml``) that is a ROS parameter file too
 Units are never guessed: without ``effort`` a recording's effort cannot become a torque.
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -35,7 +34,8 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.reading import read_text, read_yaml, refusing
+from robotid_ros.model.ur_calibration import read_torque_constants
+from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.settings import Settings, setting, settings_of
 
 EffortMeaning: TypeAlias = Literal['torque', 'current', 'unknown']
@@ -53,10 +53,6 @@ DESIGN_KEYS = (
     'workspace_upper',
 )
 """Settings of an excitation design that belong to an arm and its workplace."""
-
-_JOINT = re.compile(r'^\*+ *Joint +(\d+)', re.MULTILINE)
-_TABLE = ['Ang.', 'vel.', 'U', 'I', 'Temp', 'Tau', 'Km']
-_ROUNDED = 1e-3  # of torques with three decimals; those of eight arms are off by 0.0006 at most [N m]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +161,7 @@ class RobotConfig(Settings):
         """Build a configuration from the mapping a file holds; see :meth:`from_yaml`.
 
         A single word is the effort of all joints, a single number the limit, constant or ratio of all. A word in place
-        of the torque constants names the file of a UR that holds them (:func:`read_torque_constants`).
+        of the torque constants names the file of a UR that holds them (:mod:`robotid_ros.model.ur_calibration`).
         """
         known = cls.keys()
         unknown = [key for key in content if key not in known]
@@ -314,48 +310,3 @@ def configured_arm(
         along=along,
     )
     return config.applied(model)
-
-
-def read_torque_constants(path: str | Path) -> Array:
-    """Return the torque constants that the controller of a Universal Robots e-series arm holds of the arm's own motors.
-
-    Its ``robot_calibration_summary.txt``, in the folder ``.urcontrol``, has one block for each joint, base first.
-    ``K_tau`` is the torque of the motor, before its gear, per ampere [N m/A]; the table below it lists currents and
-    torques at some speeds, with ``Tau = K_tau I``:
-
-        **** Joint 0, serial number ...:
-          K_tau    tau_avg  Stiction-  Stiction+ ...
-          +0.1005   0.1037  -0.05894    +0.05545 ...
-
-          Ang. vel.    U        I      Temp     Tau       Km
-            -3.20   +23.862   -1.805  +45.74   -0.181   +0.072
-
-    The result has the shape (n,), base first [N m/A, motor side]. Raises a ModelError if the file is none, or its
-    torques are not those of its currents.
-    """
-    text = read_text(path, 'calibration summary of a UR', ModelError)
-    with refusing(f"calibration summary of a UR '{path}'", ModelError, file=str(path)):
-        _, *parts = _JOINT.split(text)
-        numbers, blocks = parts[::2], parts[1::2]
-        if not numbers or [int(number) for number in numbers] != list(range(len(numbers))):
-            raise ValueError(
-                f"expected a block '**** Joint 0', then 1 and so on, got {', '.join(numbers) or 'none'}; the file is "
-                "robot_calibration_summary.txt in the controller's folder .urcontrol"
-            )
-        return np.array([_constant(block, number) for number, block in zip(numbers, blocks, strict=True)])
-
-
-def _constant(block: str, joint: str) -> float:
-    """Return the torque constant of one joint, once its own table has confirmed it."""
-    lines = [line.split() for line in block.splitlines()]
-    heads = [k for k, words in enumerate(lines[:-1]) if words[:1] == ['K_tau']]
-    if len(heads) != 1 or not lines[heads[0] + 1] or _TABLE not in lines:
-        raise ValueError(f'joint {joint}: expected one K_tau and a table of {" ".join(_TABLE)}')
-    constant = float(lines[heads[0] + 1][0])
-    rows = [words for words in lines[lines.index(_TABLE) + 1 :] if len(words) == len(_TABLE) - 1]
-    current, torque = np.array([[float(row[2]), float(row[4])] for row in rows]).reshape(-1, 2).T
-    if not (constant > 0.0 and np.any(current)):
-        raise ValueError(f'joint {joint}: expected a K_tau above 0 and currents, got {constant:g} and {len(rows)} rows')
-    if not (np.abs(constant * current - torque) <= _ROUNDED).all():
-        raise ValueError(f"joint {joint}: K_tau {constant:g} times the currents does not give the file's torques")
-    return constant

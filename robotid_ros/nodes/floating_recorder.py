@@ -45,7 +45,6 @@ from robotid_ros.settings import Settings, setting
 
 _DEPTH = 5000
 _LOOK, _WRITE, _STATUS_PERIOD = 0.2, 0.5, 0.5  # [s]
-_APPEARS = 5.0  # an arm that was started with this node may take so long to be seen [s]
 _NEEDED = (({'joint_states'}, 'joint states'), ({'odom', 'base_twist'}, 'the twist of the base'))
 
 
@@ -56,6 +55,7 @@ class FloatingRecorderConfig(Settings):
     error = DataError
 
     output_folder: str = setting('recordings', 'Folder in which each recording gets one of its own')
+    start_timeout: float = setting(5.0, 'How long start waits for an arm to appear', unit='s', range=(0.1, 300.0))
     mission: str = setting('', 'Mission file with robot, prior and sensors; empty: the packaged example')
     estimator: Literal['weighted', 'ordinary', 'recursive'] = setting('weighted', 'How the target is estimated')
     momentum: Literal['zero', 'estimated'] = setting('zero', 'Momentum of the whole system; estimated needs the pose')
@@ -104,14 +104,15 @@ class FloatingRecorder(Node):
     def _start(self) -> str:
         if self._writer is not None:
             return f'recording already, to {self._writer.folder}'
-        until = time.monotonic() + _APPEARS
+        config = read_parameters(self, FloatingRecorderConfig)
+        end = time.monotonic() + config.start_timeout
         while missing := [(topics, what) for topics, what in _NEEDED if not self._heard() & topics]:
-            if time.monotonic() > until:
+            if time.monotonic() > end:
                 names = ' or '.join(self.resolve_topic_name(topic) for topic in sorted(missing[0][0]))
                 raise DataError(f'nobody publishes {missing[0][1]}, on {names}')
             time.sleep(0.05)
         heard = self._heard()
-        parent = Path(self.get_parameter('output_folder').value).expanduser()
+        parent = Path(config.output_folder).expanduser()
         folder = parent / datetime.now().strftime('%Y%m%d-%H%M%S-%f')
         types = dict(self._topic(topic) for topic in sorted(heard))
         self._waiting.clear()

@@ -122,3 +122,33 @@ def test_the_target_is_found_over_the_graph(tmp_path: Path) -> None:
     assert np.abs(np.array(told['center_of_mass']) - truth.center_of_mass).max() < 1e-3
     six = truth.inertia[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
     assert np.abs(np.array(told['inertia']) - six).max() < 0.02
+
+
+@pytest.mark.ros
+def test_a_recording_begins_as_soon_as_an_arm_and_its_base_are_heard(tmp_path: Path) -> None:
+    pytest.importorskip('rclpy', reason='needs the ros extra')
+    from geometry_msgs.msg import TwistStamped
+    from ros_client import GraphClient
+    from sensor_msgs.msg import JointState
+    from std_srvs.srv import Trigger
+
+    environment = ros_environment()
+    given = ['-p', f'output_folder:={tmp_path}', '-p', 'start_timeout:=0.3']
+    client = GraphClient(int(environment['ROS_DOMAIN_ID']))
+    try:
+        with NodeProcess(['-m', 'robotid_ros.nodes.floating_recorder', '--ros-args', *given], environment):
+            refused = client.ask('/floating_recorder/start')
+            assert not refused.success
+            assert refused.message == 'nobody publishes joint states, on /joint_states'
+            assert client.set_parameters('floating_recorder', {'start_timeout': 120.0})[0].successful
+            asked = client.node.create_client(Trigger, '/floating_recorder/start')
+            client.until(asked.service_is_ready, 'the service appears')
+            answer = asked.call_async(Trigger.Request())
+            topics = [(JointState, '/joint_states'), (TwistStamped, '/base_twist')]
+            told = [client.node.create_publisher(*topic, 10) for topic in topics]
+            client.until(answer.done, 'the recording begins')
+            assert answer.result().success, answer.result().message
+            assert len(told) == 2
+            assert [folder.is_dir() for folder in tmp_path.iterdir()] == [True]
+    finally:
+        client.close()

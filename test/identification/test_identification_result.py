@@ -36,6 +36,7 @@ from robotid_ros.identification import (
     validate,
 )
 from robotid_ros.identification.physical import believable_prior, physical_parameters
+from robotid_ros.identification.prior import standard_prior
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.loads.contact import TorqueMonitor
 from robotid_ros.loads.payload import drive_gains, identify_payload
@@ -299,6 +300,19 @@ def test_any_measured_parameters_become_those_of_real_bodies(pi: np.ndarray, wei
 @example(inertial=np.array([[3.0, *[1e-24] * 9], [1e-24] * 10]))
 def test_any_description_makes_a_believable_prior(inertial: np.ndarray) -> None:
     assert (np.linalg.eigvalsh(pseudo_inertia(believable_prior(ARM.with_inertial(inertial))))[:, 0] > 0.0).all()
+
+
+def test_links_of_unknown_mass_are_rods_from_joint_to_joint() -> None:
+    """Each by the masses of many points on the way to the next joint, or to the tip."""
+    arm = RobotModel.from_urdf(UR10E)
+    body = inertial_parameters(3.0, np.array([0.0, 0.0, 0.02]), 0.05 * np.eye(3))
+    mean, _ = standard_prior(arm.with_inertial(np.tile(body, (6, 1))), rotor_inertia=False)
+    ends = [*arm.placements[1:, :3, 3], arm.tip[:3, 3]]
+    for found, end in zip(mean.reshape(6, 10), ends, strict=True):
+        points = (np.arange(1000) + 0.5)[:, None] / 1000 * end
+        inertia = sum(0.003 * (point @ point * np.eye(3) - np.outer(point, point)) for point in points)
+        expected = [*inertia[np.triu_indices(3)], *(0.003 * points.sum(axis=0)), 3.0]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def in_units(model: RobotModel, mass: float, time: float) -> RobotModel:

@@ -173,11 +173,12 @@ def test_described_centres_of_mass_in_wrong_places_are_not_taken_for_torque_with
 
 
 def test_slow_motion_of_links_with_wrong_inertias_is_not_taken_for_torque_without_gravity() -> None:
-    time, q, dq, ddq = fourier_motion(6, np.random.default_rng(1), size=0.8, seconds=12.0)
+    rng = np.random.default_rng(1)
+    time, q, dq, ddq = fourier_motion(6, rng, size=0.8, seconds=12.0)
     motion, still = (4.0 * time, q, 0.25 * dq, ddq / 16.0), np.zeros_like(q)
     weight = pinocchio_torque(ARM, q, still, still)
     torque = weight + 8.0 * (pinocchio_torque(ARM, *motion[1:]) - weight)
-    setup, _ = find_setup([dataset(ARM, motion, torque + 0.01)], ARM)
+    setup, _ = find_setup([dataset(ARM, motion, torque + 0.01 * rng.standard_normal(q.shape))], ARM)
     assert setup.gravity.any()
 
 

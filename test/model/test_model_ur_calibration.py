@@ -17,7 +17,7 @@ from ur_calibration_file import CONSTANTS, summary
 
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotConfig
-from robotid_ros.model.robot_config import read_torque_constants
+from robotid_ros.model.ur_calibration import read_torque_constants
 
 JOINTS = [f'joint_{k}' for k in range(6)]
 
