@@ -63,7 +63,10 @@ def mounted(setup: SetUp, gravity: Array, described: Array) -> SetUp:
             'the efforts hold no gravity, and do hold what motion needs: the driver takes gravity out before it tells '
             'them, or counterweights bear the arm'
         )
-        remedy = f'record the whole torque, or the currents, of the motors; where the arm is balanced, {remedy}'
+        remedy = (
+            'the model predicts what the driver tells: before a controller is fed by it, find out whether the driver '
+            f'adds the weight, or record the whole torque of the motors; where the arm is balanced, {remedy}'
+        )
     elif expected == 0.0:
         text = f'gravity acts along [{along}] of the base frame, where the description has none'
     else:
@@ -73,7 +76,7 @@ def mounted(setup: SetUp, gravity: Array, described: Array) -> SetUp:
             'mounted on a tilted base, a wall or a ceiling'
         )
         remedy += ', or turn the base in the description'
-    finding = Finding(kind='gravity', joints=(), text=text, remedy=remedy, undone=size > 0.0)
+    finding = Finding(kind='gravity', joints=(), text=text, remedy=remedy)
     others = (each for each in setup.findings if each.kind != 'gravity')
     return replace(setup, gravity=gravity, findings=(*others, finding))
 

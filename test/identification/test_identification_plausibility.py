@@ -311,13 +311,16 @@ def test_currents_whose_constants_differ_are_no_torques_whatever_somebody_says()
         assert 'currents, or torques of motors' in doubt
 
 
-def test_a_model_without_gravity_is_not_usable() -> None:
+def test_a_model_without_gravity_compensates_for_none() -> None:
+    """It predicts what the driver tells, which may be of use; the note says what to ask before."""
     model, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(0)
     motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
     torque = pinocchio_torque(replace(model, gravity=np.zeros(3)), *motion[1:]) + 5.0 * np.sign(motion[2])
     result = identify(dataset(model, motion, torque + 0.2 * rng.standard_normal(torque.shape)), model, config=PLAIN)
-    assert not result.usable
-    assert 'the efforts hold no gravity' in result.reason
+    good = {use.name: use.good for use in result.good_for}
+    assert good['feed-forward']
+    assert not good['gravity compensation']
+    assert any('the efforts hold no gravity' in note for note in result.notes)
 
 
 @pytest.mark.parametrize('order', [('shoulder', 'elbow'), ('elbow', 'shoulder')])

@@ -161,8 +161,11 @@ def test_efforts_that_the_driver_has_taken_gravity_out_of_are_told(seed: int) ->
     setup, _ = find_setup([replace(data, tau=torque, tau_filtered=torque)], ARM)
     assert kinds(setup) == [('gravity', ())]
     assert not setup.gravity.any()
-    assert setup.obstacle.startswith('the efforts hold no gravity, and do hold what motion needs')
-    assert 'set gravity: [0, 0, 0] in the configuration' in setup.obstacle
+    (note,) = setup.notes
+    assert note.startswith('set-up: the efforts hold no gravity, and do hold what motion needs')
+    assert 'find out whether the driver adds the weight' in note
+    assert 'set gravity: [0, 0, 0] in the configuration' in note
+    assert setup.obstacle == ''
 
 
 def test_described_centres_of_mass_in_wrong_places_are_not_taken_for_torque_without_gravity() -> None:
