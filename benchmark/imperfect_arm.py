@@ -114,7 +114,7 @@ def one_after_the_other(quick: bool) -> Iterator[Row]:
             anchor='plain weighted least squares, Coulomb and viscous friction',
             theirs=beside,
             runs='one run, defaults, UR10e in MuJoCo',
-            note=f'friction chosen: {found.friction_name}; {"usable" if found.usable else "not usable"}',
+            note=f'friction chosen: {found.friction.name}; {"usable" if found.usable else "not usable"}',
         )
 
 

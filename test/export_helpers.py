@@ -13,7 +13,7 @@
 import numpy as np
 
 from robotid_ros.dynamics import base_parameters
-from robotid_ros.friction import friction_model, unit_of
+from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.identification.verdict import Metrics
 from robotid_ros.model import RobotModel
@@ -49,10 +49,8 @@ def identified(model: RobotModel, name: str, *, smooth: bool = False, seed: int 
     ripple = np.where(np.arange(n) % 2, 200.0, 0.0) if 'ripple' in name else None
     scale = np.full(n, 0.03) if smooth else None
     friction = friction_model(name, velocity_scale=scale, ripple_frequency=ripple)
-    names = (*friction.linear_names, *friction.shape_names)
-    values = rng.uniform(0.1, 2.0, (n, len(names)))
+    values = rng.uniform(0.1, 2.0, (n, len(friction.names)))
     base = base_parameters(model, rotor_inertia=True, tolerance=1e-5)
-    units = tuple(tuple(unit_of(q, kind) for q in friction.quantities) for kind in model.joint_types)
     metrics = Metrics(
         joint_names=model.joint_names, rmse=np.ones(n), relative_error=np.ones(n), relative_error_total=1.0, samples=100
     )
@@ -70,12 +68,7 @@ def identified(model: RobotModel, name: str, *, smooth: bool = False, seed: int 
         inertial=model.inertial,
         rotor_inertia=model.rotor_inertia,
         has_rotor_inertia=True,
-        friction_name=friction.name,
-        velocity_scale=scale,
-        ripple_frequency=ripple,
-        ripple_limit=10.0,
-        friction_names=names,
-        friction_units=units,
+        friction=friction,
         friction_values=values,
         friction_std=0.1 * values,
         torque_bandwidth=None,

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
             minimal, note = described_model(model, snap=options.snap, progress=progress), 'of the description'
         else:
             minimal = identified_model(model, result, snap=options.snap, progress=progress)
-            note = f'identified, friction: {result.friction_name or "none"}'
+            note = f'identified, friction: {result.friction.name}'
     written = write_code(minimal, folder, options.language, prefix=options.prefix)
     multiplications, additions = minimal.operations
     print(f'inverse dynamics in {multiplications} multiplications and {additions} additions; parameters {note}')

@@ -117,7 +117,7 @@ class Card:
             f'- joints: {", ".join(result.joint_names)}',
             f'- {"usable" if result.usable else "not usable"}{": " if result.reason else ""}{result.reason}',
             f'- {len(result.base_values)} base parameters, half of the essential ones known to {self.known:.2g} %',
-            f'- friction: {result.friction_name}',
+            f'- friction: {result.friction.name}',
         ]
         lines += [f'- {each}' for each in result.decisions]
         lines += [

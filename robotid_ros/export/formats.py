@@ -86,7 +86,7 @@ def export(
     TorquePredictor(model, result)  # it refuses the result of another arm
     files = _files(model, result, to, mjcf, servo)
     if to in _WHOLE:
-        statement = f'the whole identified torque, with friction {result.friction_name or "none"}'
+        statement = f'the whole identified torque, with friction {result.friction.name}'
     else:
         statement = str(loss_of(model, result, rotor_inertia=to in _ROTOR_INERTIA))
     return write_files(folder, files), '; '.join(filter(None, (statement, _REMARKS.get(to))))

@@ -157,7 +157,7 @@ def identified_model(
     predictor = TorquePredictor(model, result)  # refuses the result of another arm
     friction, rest = result.friction, result.rest_friction
     losses = JointFriction(
-        name=result.friction_name,
+        name=result.friction.name,
         parameters=tuple(
             tuple(
                 (f'{name} of {as_comment(joint)}', unit)

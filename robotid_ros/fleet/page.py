@@ -246,7 +246,7 @@ def _row(outcome: Outcome) -> dict[str, object]:
         'errors on': on,
         'relative error [%]': f'{metrics.relative_error_total:.4g}',
         'weakest joint': metrics.joint_names[int(metrics.match.argmin())],
-        'friction model': result.friction_name,
+        'friction model': result.friction.name,
     }
     for name, value, std, base_unit in zip(
         result.base_names, result.base_values, result.base_std, result.base_units, strict=True

@@ -51,7 +51,7 @@ def unit_of(quantity: Quantity, joint_type: str) -> str:
     return joint_unit(_UNITS[quantity], joint_type)
 
 
-_PER_JOINT = ('velocity_scale', 'ripple_frequency', 'middle', 'presliding')  # a number for each joint, or for all
+PER_JOINT = ('velocity_scale', 'ripple_frequency', 'middle', 'presliding')  # a number for each joint, or for all
 
 
 def _array(value: ArrayLike | None) -> Array | None:
@@ -110,7 +110,7 @@ class FrictionModel:
     are not negative."""
 
     def __post_init__(self) -> None:
-        for name in _PER_JOINT:
+        for name in PER_JOINT:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _checked(value, name))
         _checked(self.ripple_limit, 'ripple_limit')
@@ -142,6 +142,11 @@ class FrictionModel:
         return tuple(shape.name for shape in self._shapes)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all parameters of a joint, linear ones first."""
+        return (*self.linear_names, *self.shape_names)
+
+    @property
     def quantities(self) -> tuple[Quantity, ...]:
         """Physical quantity of each parameter, linear ones first."""
         return (*(each.quantity for each in self._parameters), *(each.quantity for each in self._shapes))
@@ -159,7 +164,7 @@ class FrictionModel:
     @property
     def by_name(self) -> bool:
         """Whether the name says all of the model."""
-        return self.lag == 0.0 and all(getattr(self, name) is None for name in _PER_JOINT)
+        return self.lag == 0.0 and all(getattr(self, name) is None for name in PER_JOINT)
 
     def smoothed(self, velocity_scale: ArrayLike | None) -> 'FrictionModel':
         """Return the model with sign(v) replaced by tanh(v / velocity_scale); None restores the sign."""
@@ -170,9 +175,24 @@ class FrictionModel:
         """Whether the torque depends on the position of the joint."""
         return any(term.needs_position for term in self.terms)
 
+    def of_joints(self, n: int) -> 'FrictionModel':
+        """Return the model with a value of each of n joints in place of one for all.
+
+        Raises
+        ------
+        IdentificationError
+            If it has values of another number of joints.
+        """
+        values: dict[str, Any] = {name: getattr(self, name) for name in PER_JOINT if getattr(self, name) is not None}
+        for name, value in values.items():
+            if np.shape(value) not in ((), (n,)):
+                raise IdentificationError(f'{name}: expected a value for each of {n} joints, got {np.size(value)}')
+            values[name] = np.broadcast_to(value, (n,))
+        return replace(self, **values)
+
     def of_joint(self, joint: int) -> 'FrictionModel':
         """Return the model of one joint, with scalars in place of values per joint."""
-        values = {name: getattr(self, name) for name in _PER_JOINT}
+        values = {name: getattr(self, name) for name in PER_JOINT}
         return replace(self, **{name: value[joint] for name, value in values.items() if np.ndim(value)})
 
     def shape_bounds(self, fastest: Array) -> tuple[Array, Array]:

@@ -25,7 +25,7 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import BaseParameters
 from robotid_ros.errors import IdentificationError
-from robotid_ros.friction import FrictionModel, unit_of
+from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import BaseRegressor, Rows
 from robotid_ros.identification.least_squares import essential_parameters
@@ -44,10 +44,9 @@ def assembled(
     """Return the result of a fit that nobody has judged yet."""
     base, samples = rows.base, rows.samples
     assert isinstance(base, BaseParameters)
-    n, count = model.n, len(fit.base_values)
+    count = len(fit.base_values)
     std = fit.std
     friction: FrictionModel = fit.friction
-    names = (*friction.linear_names, *friction.shape_names)
     values = np.concatenate([fit.base_values, fit.friction_parameters.ravel()])
     return IdentificationResult(
         robot=model.name,
@@ -65,17 +64,9 @@ def assembled(
         rotor_inertia=physical.rotor_inertia,
         has_rotor_inertia=config.rotor_inertia,
         drives=model.drives if model.has_coupled_drives else None,
-        friction_name=friction.name,
-        velocity_scale=None if friction.velocity_scale is None else np.broadcast_to(friction.velocity_scale, (n,)),
-        presliding=friction.presliding,
-        middle=friction.middle,
-        friction_lag=friction.lag,
-        ripple_frequency=friction.ripple_frequency,
-        ripple_limit=friction.ripple_limit,
-        friction_names=names,
-        friction_units=tuple(tuple(unit_of(q, kind) for q in friction.quantities) for kind in model.joint_types),
+        friction=friction,
         friction_values=fit.friction_parameters,
-        friction_std=std[count:].reshape(n, len(names)),
+        friction_std=std[count:].reshape(model.n, -1),
         plain_friction=plain_friction(base, friction, fit.base_values, fit.friction_parameters, samples, model.drives),
         torque_bandwidth=fit.bandwidth,
         condition_si=fit.condition_si,

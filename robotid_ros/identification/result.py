@@ -22,7 +22,8 @@ import yaml
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import IdentificationError, RobotIdError
 from robotid_ros.files import write_text
-from robotid_ros.friction import FrictionModel, friction_model
+from robotid_ros.friction import FrictionModel, friction_model, unit_of
+from robotid_ros.friction.model import PER_JOINT
 from robotid_ros.friction.terms import LONGEST_DELAY
 from robotid_ros.identification.judge import Alternative, Decision
 from robotid_ros.identification.setup import SetUp
@@ -62,22 +63,8 @@ class IdentificationResult:
         Whether rotor inertias belong to the base parameters.
     drives : ndarray, shape (n, n), or None
         Positions of the motors over those of the joints, where they are coupled; friction and rotors are the motors'.
-    friction_name : str
-        See :func:`robotid_ros.friction.friction_model`.
-    velocity_scale : ndarray, shape (n,), or None
-        Width of the smoothed sign [rad/s].
-    presliding : ndarray, shape (n,), or None
-        Distance over which friction builds up after a reversal [rad or m].
-    friction_lag : float
-        How long after the recorded motion friction turns [s].
-    middle : ndarray, shape (n,), or None
-        Position from which springs and ripple count [rad or m]; None for the joint's zero.
-    ripple_frequency : ndarray, shape (n,), or None
-        Of the torque ripple [1/rad]; 0 for a joint without.
-    ripple_limit : float
-        Fastest ripple the torque shows [Hz].
-    friction_names, friction_units : tuple of str, tuple of tuple of str
-        k + s parameter names; units per joint.
+    friction : FrictionModel
+        k linear and s shape parameters of each joint, and what is one number for each joint.
     friction_values, friction_std : ndarray, shape (n, k + s)
     plain_friction : ndarray, shape (n, 2), or None
         Coulomb [N m] and viscous [N m s/rad] friction closest to the model along the training motion; None
@@ -125,12 +112,7 @@ class IdentificationResult:
     inertial: Array
     rotor_inertia: Array
     has_rotor_inertia: bool
-    friction_name: str
-    velocity_scale: Array | None
-    ripple_frequency: Array | None
-    ripple_limit: float
-    friction_names: tuple[str, ...]
-    friction_units: tuple[tuple[str, ...], ...]
+    friction: FrictionModel
     friction_values: Array
     friction_std: Array
     torque_bandwidth: float | None
@@ -147,9 +129,6 @@ class IdentificationResult:
     cutoff: float | None = None
     delay: float = 0.0
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    presliding: Array | None = None
-    middle: Array | None = None
-    friction_lag: float = 0.0
     plain_friction: Array | None = None
     drives: Array | None = None
     setup: SetUp | None = None
@@ -157,7 +136,7 @@ class IdentificationResult:
     base_combinations: tuple[Mapping[str, float], ...] = ()
 
     def __post_init__(self) -> None:
-        n, b, f = len(self.joint_names), len(self.base_names), len(self.friction_names)
+        n, b, f = len(self.joint_names), len(self.base_names), len(self.friction.names)
 
         def put(name: str, shape: tuple[int, ...], finite: bool = True) -> None:
             value = frozen_array(getattr(self, name), name, shape, IdentificationError, finite=finite)
@@ -170,23 +149,10 @@ class IdentificationResult:
         put('rotor_inertia', (n,))
         put('friction_values', (n, f))
         put('friction_std', (n, f), False)
-        optional = {
-            'drives': (n, n),
-            'plain_friction': (n, 2),
-            'velocity_scale': (n,),
-            'ripple_frequency': (n,),
-            'presliding': (n,),
-            'middle': (n,),
-        }
-        for name, shape in optional.items():
+        for name, shape in {'drives': (n, n), 'plain_friction': (n, 2)}.items():
             if getattr(self, name) is not None:
                 put(name, shape)
-        has = (*self.friction.linear_names, *self.friction.shape_names)
-        if self.friction_names != has:
-            raise IdentificationError(
-                f"friction model '{self.friction_name}' has the parameters {', '.join(has)}, but the result holds "
-                f'{", ".join(self.friction_names)}: identify again, where another version made it'
-            )
+        object.__setattr__(self, 'friction', self.friction.of_joints(n))
         if not abs(self.delay) <= LONGEST_DELAY:
             raise IdentificationError(f'delay: expected at most {LONGEST_DELAY:g} s either way, got {self.delay:g} s')
         for name in ('cutoff', 'torque_bandwidth'):
@@ -195,17 +161,14 @@ class IdentificationResult:
                 raise IdentificationError(f'{name}: expected a frequency above 0, or none, got {value:g} Hz')
 
     @property
-    def friction(self) -> FrictionModel:
-        """The friction model."""
-        return friction_model(
-            self.friction_name,
-            velocity_scale=self.velocity_scale,
-            presliding=self.presliding,
-            middle=self.middle,
-            lag=self.friction_lag,
-            ripple_frequency=self.ripple_frequency,
-            ripple_limit=self.ripple_limit,
-        )
+    def friction_names(self) -> tuple[str, ...]:
+        """Names of the k + s friction parameters of a joint."""
+        return self.friction.names
+
+    @property
+    def friction_units(self) -> tuple[tuple[str, ...], ...]:
+        """Units of the friction parameters, joint by joint."""
+        return tuple(tuple(unit_of(each, kind) for each in self.friction.quantities) for kind in self.joint_types)
 
     @property
     def base_relative_std(self) -> Array:
@@ -277,13 +240,10 @@ class IdentificationResult:
         }
         plain, rest = self.plain_friction, self.rest_friction
         return {
-            'model': self.friction_name,
-            'velocity_scale': self._by_joint(self.velocity_scale),
-            'presliding': self._by_joint(self.presliding),
-            'middle': self._by_joint(self.middle),
-            'lag': float(self.friction_lag),
-            'ripple_frequency': self._by_joint(self.ripple_frequency),
-            'ripple_limit': float(self.ripple_limit),
+            'model': self.friction.name,
+            **{name: self._by_joint(getattr(self.friction, name)) for name in PER_JOINT},
+            'lag': float(self.friction.lag),
+            'ripple_limit': float(self.friction.ripple_limit),
             'rest': None
             if rest is None
             else {
@@ -404,24 +364,31 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the constructor's arguments from the contents of result.yaml."""
     joints = tuple(data['joints'])
     base, friction, standard = data['base_parameters'], data['friction'], data['standard_parameters']
-    names = tuple(friction['joints'][joints[0]])
 
     def by_joint(values: Mapping[str, Any] | None, *keys: str) -> Array | None:
         if values is None:
             return None
         return np.array([[values[j][key] for key in keys] if keys else values[j] for j in joints], dtype=float)
 
-    ripple = by_joint(friction['ripple_frequency'])
-    known = friction_model(friction['model'], ripple_frequency=ripple)
-    order = {name: k for k, name in enumerate((*known.linear_names, *known.shape_names))}
-    names = tuple(sorted(names, key=lambda name: order.get(name, len(order))))  # who wrote the file may sort its keys
+    known = friction_model(
+        friction['model'],
+        **{name: by_joint(friction.get(name)) for name in PER_JOINT},
+        lag=float(friction.get('lag', 0.0)),
+        ripple_limit=float(friction['ripple_limit']),
+    )
+    held = tuple(friction['joints'][joints[0]])  # in whatever order: who wrote the file may sort its keys
+    if set(held) != set(known.names):
+        raise IdentificationError(
+            f"friction model '{known.name}' has the parameters {', '.join(known.names)}, but the result holds "
+            f'{", ".join(held)}: identify again, where another version made it'
+        )
     inertial = np.array([[link[name] for name in INERTIAL_NAMES] for link in standard.values()], dtype=float)
     _require_bodies(inertial, tuple(standard))
     rest = friction['rest']
 
     def table(key: str) -> Array:
-        rows = [[friction['joints'][joint][name][key] for name in names] for joint in joints]
-        return np.array(rows, dtype=float).reshape(len(joints), len(names))
+        rows = [[friction['joints'][joint][name][key] for name in known.names] for joint in joints]
+        return np.array(rows, dtype=float).reshape(len(joints), len(known.names))
 
     return {
         'robot': data['robot'],
@@ -439,15 +406,7 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'rotor_inertia': np.array([link['Ia'] for link in standard.values()], dtype=float),
         'has_rotor_inertia': read_bool(data, 'rotor_inertia_identified'),
         'drives': by_joint(data.get('drives')),
-        'friction_name': friction['model'],
-        'velocity_scale': by_joint(friction['velocity_scale']),
-        'presliding': by_joint(friction.get('presliding')),
-        'middle': by_joint(friction.get('middle')),
-        'friction_lag': float(friction.get('lag', 0.0)),
-        'ripple_frequency': ripple,
-        'ripple_limit': float(friction['ripple_limit']),
-        'friction_names': names,
-        'friction_units': tuple(tuple(friction['joints'][joint][name]['unit'] for name in names) for joint in joints),
+        'friction': known,
         'friction_values': table('value'),
         'friction_std': table('std'),
         'plain_friction': by_joint(friction.get('urdf'), 'friction', 'damping'),

@@ -192,7 +192,7 @@ class _Chain:
         written = client.status_value('identification', 'written')
         errors = ', '.join(f'{kind} {each.relative_error_total:.2f} %' for kind, each in result.metrics.items())
         verdict = f'usable{": " if result.reason else ""}' if result.usable else 'NOT usable: '
-        text = f'identified, {verdict}{result.reason}; torque unexplained: {errors}; friction {result.friction_name}'
+        text = f'identified, {verdict}{result.reason}; torque unexplained: {errors}; friction {result.friction.name}'
         self._finish(f'{text}{f"; written to {written}" if written else ""}')
 
     def _seeds_run(self) -> set[int]:

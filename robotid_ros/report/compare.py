@@ -99,7 +99,7 @@ def threshold(count: int) -> float:
 
 def _verdict(beyond: Sequence[str], results: Sequence[tuple[str, IdentificationResult]]) -> Verdict:
     cautions = [f'{name} is not usable: {result.reason}.' for name, result in results if not result.usable]
-    models = list(dict.fromkeys(friction_label(result.friction_name) for _, result in results))
+    models = list(dict.fromkeys(friction_label(result.friction.name) for _, result in results))
     if len(models) > 1:
         cautions.append(f'The friction models differ ({"; ".join(models)}): only the terms they share are compared.')
     if beyond:

@@ -370,7 +370,7 @@ def _curve_figure(subject: Subject) -> Figure:
             chart.line('prior', v, described[:, j], 'robot description')
         if truth is not None:
             chart.line('truth', v, truth[:, j], 'true')
-        chart.line('predicted', v, curve, f'fitted: {friction_label(subject.result.friction_name)}')
+        chart.line('predicted', v, curve, f'fitted: {friction_label(subject.result.friction.name)}')
         chart.rule('y', 0.0)
     return figure
 
@@ -383,7 +383,7 @@ def _gain_figure(subject: Subject) -> Figure:
 
     Source: the figure by which W. Xi et al. compare a linear and a non-linear friction model.
     """
-    trained, run, name = subject.training, subject.judged, friction_label(subject.result.friction_name)
+    trained, run, name = subject.training, subject.judged, friction_label(subject.result.friction.name)
     rows = run.dataset.trajectory == 0
     time = run.dataset.time[rows] - run.dataset.time[rows][0]
 

@@ -133,8 +133,8 @@ def friction_used(result: IdentificationResult) -> BoolArray:
     """Return which friction parameters exist, shape (n, f): ripple and spring only at the joints that have them."""
     used = np.ones(result.friction_values.shape, dtype=bool)
     for k, name in enumerate(result.friction_names):
-        if name in _RIPPLE and result.ripple_frequency is not None:
-            used[:, k] = result.ripple_frequency != 0.0
+        if name in _RIPPLE and result.friction.ripple_frequency is not None:
+            used[:, k] = result.friction.ripple_frequency != 0.0
         elif name == 'stiffness':
             used[:, k] = result.friction_values[:, k] != 0.0
     return used

@@ -50,7 +50,7 @@ def summary(subject: Subject) -> str:
         f'The dynamics of {result.robot} ({len(result.joint_names)} joints) were identified from '
         f'{integer(len(data))} samples of {f"{runs} runs" if runs > 1 else "one run"} at {number(data.rate)} Hz'
         f'{averaged}: {len(result.base_names)} base parameters and, for each joint, friction as '
-        f'{friction_label(result.friction_name)}. '
+        f'{friction_label(result.friction.name)}. '
     )
     if subject.unseen is None:
         return text + 'No data were kept back, so nothing here says how well the model predicts other motions.'

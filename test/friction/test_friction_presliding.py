@@ -96,14 +96,14 @@ def recorded(seed: int, distance: float, other: float = 0.0) -> Dataset:
 def test_the_identification_describes_it_over_any_distance(distance: float) -> None:
     training, validation = recorded(1, distance), recorded(2, distance)
     result = identify([training], MODEL, validation=[validation])
-    assert result.presliding is not None
+    assert result.friction.presliding is not None
     named = identify([training], MODEL, validation=[validation], friction='coulomb_viscous+offset')
-    assert named.presliding is None
+    assert named.friction.presliding is None
     error, other = (each.metrics['validation'].rmse[0] for each in (result, named))
     assert error < 0.5 * other
     assert (result.metrics['validation'].rmse < 0.15).all()  # the noise is 0.02
     again = IdentificationResult.from_yaml(result.to_yaml())
-    np.testing.assert_allclose(again.presliding, result.presliding)
+    np.testing.assert_allclose(again.friction.presliding, result.friction.presliding)
     predictor = TorquePredictor(MODEL, again)
     prepared = predictor.prepared([validation])
     np.testing.assert_allclose(predictor.metrics(prepared).rmse, result.metrics['validation'].rmse, rtol=1e-4)
@@ -139,10 +139,10 @@ def test_friction_that_turns_late_leaves_inertia_and_viscous_friction_as_they_ar
     training, validation = late(2 * seed), late(2 * seed + 1)
     result = identify([training], MODEL, validation=[validation])
     assert abs(result.delay) < 0.002
-    assert result.friction_lag == pytest.approx(lag, rel=0.4)
+    assert result.friction.lag == pytest.approx(lag, rel=0.4)
     assert (result.metrics['validation'].rmse < 0.3).all()  # of 3 and 2 N m
     again = IdentificationResult.from_yaml(result.to_yaml())
-    assert again.friction_lag == result.friction_lag
+    assert again.friction.lag == result.friction.lag
     predictor = TorquePredictor(MODEL, again)
     np.testing.assert_allclose(predictor.metrics(validation).rmse, result.metrics['validation'].rmse, rtol=1e-4)
     still, one = np.zeros((2, 2)), np.eye(2)

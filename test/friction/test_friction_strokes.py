@@ -277,5 +277,5 @@ def test_every_estimator_takes_friction_data(name: str, asked: str, estimator: s
         np.testing.assert_allclose(0.5 * (torques[0] - torques[1]), expected, rtol=tolerance)
     assert any('by 30 strokes of 3 joints' in str(decision) for decision in found.decisions)
     if asked == 'auto':
-        assert found.friction_name == f'{name}+offset'
+        assert found.friction.name == f'{name}+offset'
     assert (found.metrics['training'].match > (80.0 if estimator == 'bee-colony' else 94.0)).all()

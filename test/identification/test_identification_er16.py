@@ -74,7 +74,7 @@ def test_the_published_bee_colony_ends_below_separable_least_squares_and_nearer_
             rotor_inertia=False,  # the publication's 27 parameters
         )
         found = identify(training, er16(), validation=validation, config=config)
-        assert found.friction_name == 'daemi_heimann'
+        assert found.friction.name == 'daemi_heimann'
         (decision,) = (each for each in found.decisions if each.subject == 'estimator')
         assert f'27 parameters, 30 bees, limit {limit}, {cycles} cycles, {30 * (cycles + 1) // 100}' in decision.chosen
         bees, direct = (each.error for each in decision.alternatives)

@@ -285,7 +285,7 @@ def test_no_trajectory_is_in_two_sets_and_the_log_tells_the_contest() -> None:
     config = IdentificationConfig(torque_threshold=(0.1,), max_iterations=300)
     result = select(runs, ARM, config=config)
     assert result.usable
-    assert result.friction_name == 'coulomb_viscous'  # Coulomb alone cannot pass
+    assert result.friction.name == 'coulomb_viscous'  # Coulomb alone cannot pass
     log = '\n'.join(map(str, result.decisions))
     assert 'coulomb: no usable result; next friction model' in log
     assert 'coulomb_viscous: run' in log
@@ -295,7 +295,7 @@ def test_no_trajectory_is_in_two_sets_and_the_log_tells_the_contest() -> None:
     asked = replace(config, friction='coulomb_viscous+offset', estimator='irls')
     result = select(runs, ARM, config=asked)
     assert result.usable
-    assert result.friction_name == 'coulomb_viscous+offset'
+    assert result.friction.name == 'coulomb_viscous+offset'
     assert not any('coulomb:' in str(decision) for decision in result.decisions)
     with pytest.raises(IdentificationError, match="cannot train with the estimator 'physical'; it can with: auto, alt"):
         select(runs, ARM, config=replace(config, estimator='physical'))
@@ -312,7 +312,7 @@ def test_no_trajectory_is_in_two_sets_and_the_log_tells_the_contest() -> None:
     }
     assert len(errors) == 4 * 7
     best = min(errors, key=errors.get)
-    assert best.split(': ')[1].split(',')[0] == hopeless.friction_name
+    assert best.split(': ')[1].split(',')[0] == hopeless.friction.name
 
 
 def test_two_runs_of_one_reference_never_stand_in_two_sets() -> None:
@@ -426,13 +426,13 @@ def test_finds_a_torque_ripple_that_is_there_and_none_that_is_not() -> None:
     shaken = data.tau.copy()
     shaken[:, 1] += wave
     result = identify(with_torque(data, shaken), ARM, friction='coulomb_viscous+ripple')
-    assert result.friction_name == 'coulomb_viscous+ripple'
-    assert result.ripple_frequency[0] == 0.0
-    assert result.ripple_frequency[1] == pytest.approx(200.0, abs=1.0)
+    assert result.friction.name == 'coulomb_viscous+ripple'
+    assert result.friction.ripple_frequency[0] == 0.0
+    assert result.friction.ripple_frequency[1] == pytest.approx(200.0, abs=1.0)
     again = type(result).from_yaml(result.to_yaml())
-    np.testing.assert_array_equal(again.ripple_frequency, result.ripple_frequency)
+    np.testing.assert_array_equal(again.friction.ripple_frequency, result.friction.ripple_frequency)
     plain = identify(data, ARM, friction='coulomb_viscous+ripple')
-    assert plain.friction_name == 'coulomb_viscous'
+    assert plain.friction.name == 'coulomb_viscous'
     assert 'torque ripple: none' in '\n'.join(map(str, plain.decisions))
 
 

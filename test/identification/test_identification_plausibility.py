@@ -167,7 +167,7 @@ def test_plain_least_squares_take_the_place_of_what_does_not_hold_in_validation(
     if share > 0.0 and not stays:
         assert ours > 1.5 * plain
         assert choice.chosen.startswith('plain')
-        assert result.friction_name == 'coulomb_viscous+offset'
+        assert result.friction.name == 'coulomb_viscous+offset'
         estimator = 'ols' if choice.chosen.partition(';')[0].endswith('alike') else 'wls'
         told = replace(PLAIN, estimator=estimator, friction='coulomb_viscous+offset')
         same = identify(
@@ -193,7 +193,7 @@ def test_a_validation_chooses_nothing_where_there_is_one_way_to_fit() -> None:
         friction='coulomb_viscous+offset',
         validation=dataset(model, other, judging),
     )
-    assert result.friction_name == 'coulomb_viscous+offset'
+    assert result.friction.name == 'coulomb_viscous+offset'
     assert 'by validation' not in {each.subject for each in result.decisions}
 
 

@@ -35,6 +35,7 @@ from robotid_ros.identification import (
     torque_metrics,
     validate,
 )
+from robotid_ros.identification.model_choice import with_ripple
 from robotid_ros.identification.physical import believable_prior, physical_parameters
 from robotid_ros.identification.prior import standard_prior
 from robotid_ros.identification.setup import SetUp
@@ -423,10 +424,7 @@ def test_the_table_of_parameters_leaves_out_the_ripple_of_joints_that_have_none(
     values = np.concatenate([result.friction_values, np.full((result.friction_values.shape[0], 2), 0.3)], axis=1)
     rippled = replace(
         result,
-        friction_name=f'{result.friction_name}+ripple',
-        ripple_frequency=np.array([0.0, 200.0]),
-        friction_names=(*result.friction_names, 'ripple_sin', 'ripple_cos'),
-        friction_units=tuple((*units, 'N*m', 'N*m') for units in result.friction_units),
+        friction=with_ripple(result.friction, np.array([0.0, 200.0]), 10.0),
         friction_values=values,
         friction_std=0.1 * np.abs(values),
     )

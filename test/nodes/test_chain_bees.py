@@ -54,5 +54,5 @@ def test_one_call_finds_a_non_linear_friction_law_by_bees_on_the_arm_of_their_so
     assert 'identified, usable' in text, text
     (written,) = (tmp_path / 'results').iterdir()
     result = IdentificationResult.load(written / 'result.yaml')
-    assert result.friction_name == 'daemi_heimann'
+    assert result.friction.name == 'daemi_heimann'
     assert (result.metrics['validation'].match > 75.0).all()

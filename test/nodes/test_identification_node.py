@@ -608,7 +608,7 @@ def test_recordings_compete_and_the_result_is_written(loop: tuple[Client, NodePr
     assert answer.success, answer.message
     result = IdentificationResult.from_yaml(answer.message)
     assert result.usable, result.reason
-    assert result.friction_name == 'coulomb_viscous+offset'
+    assert result.friction.name == 'coulomb_viscous+offset'
     log = [str(decision) for decision in result.decisions]
     sets = {kind: next(line for line in log if f' {kind}: ' in line) for kind in ('training', 'validation', 'test')}
     assert sum(text.count('recording-') for text in sets.values()) == 5

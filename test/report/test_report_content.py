@@ -296,8 +296,8 @@ def test_the_correlation_is_that_of_many_fits(identified: Identified) -> None:
     rigid = predictor.base.regressor(training.q[rows], training.dq[rows], training.ddq[rows])
     n, b = 6, rigid.shape[2]
     blocks = np.zeros((len(rows), n, 2 * n))
-    scale = 1.0 if result.velocity_scale is None else result.velocity_scale
-    sign = np.sign(training.dq) if result.velocity_scale is None else np.tanh(training.dq / scale)
+    scale = 1.0 if result.friction.velocity_scale is None else result.friction.velocity_scale
+    sign = np.sign(training.dq) if result.friction.velocity_scale is None else np.tanh(training.dq / scale)
     for j in range(n):
         blocks[:, j, 2 * j], blocks[:, j, 2 * j + 1] = sign[:, j], training.dq[:, j]
     columns = np.concatenate([rigid, blocks], axis=2).reshape(-1, b + 2 * n)

@@ -25,6 +25,7 @@ from robotid_ros.data import Dataset, ProcessingSettings, Recording, process_rec
 from robotid_ros.errors import DataError
 from robotid_ros.export.mjcf import mjcf_of
 from robotid_ros.export.replay import Replayed, replay
+from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.model import RobotModel
@@ -141,10 +142,9 @@ def test_what_the_torque_signal_hides_is_not_held_against_the_arm() -> None:
 
 
 def with_offset(result: IdentificationResult, offset: np.ndarray) -> IdentificationResult:
-    units = tuple((*each, 'N*m') for each in result.friction_units)
     return replace(
-        result, friction_name='coulomb_viscous+offset', friction_names=(*result.friction_names, 'offset'),
-        friction_units=units, friction_values=np.column_stack([result.friction_values, offset]),
+        result, friction=friction_model('coulomb_viscous+offset'),
+        friction_values=np.column_stack([result.friction_values, offset]),
         friction_std=np.column_stack([result.friction_std, 0.01 * offset]),
     )  # fmt: skip
 
@@ -158,9 +158,7 @@ def test_a_ripple_of_the_drives_moves_no_arm() -> None:
     plain = result_of(true)
     size = np.stack([0.2 * np.abs(dataset.tau).max(axis=0), np.zeros(6)], axis=1)
     rippled = replace(
-        plain, friction_name='coulomb_viscous+ripple', ripple_frequency=np.full(6, 30.0), ripple_limit=1e9,
-        friction_names=(*plain.friction_names, 'ripple_sin', 'ripple_cos'),
-        friction_units=tuple((*each, 'N*m', 'N*m') for each in plain.friction_units),
+        plain, friction=friction_model('coulomb_viscous', ripple_frequency=np.full(6, 30.0), ripple_limit=1e9),
         friction_values=np.column_stack([plain.friction_values, size]),
         friction_std=np.column_stack([plain.friction_std, 0.01 * size]),
     )  # fmt: skip
