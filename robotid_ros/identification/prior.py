@@ -150,7 +150,8 @@ def _steps(model: RobotModel) -> Array:
 def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Array]:
     """Return mean and standard deviation of an arm's standard parameters, shape (p,) each.
 
-    A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
+    A link of mass m and extent L, the largest of the distances to the next joint, of its centre of mass, and of its
+    parts in the mean, as its described inertia has it, has
     standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia. Where the
     description has placeholders, these are m, m L and m L^2 about rods from joint to joint, with the mean mass for m,
     and the last link is as long as the others in the mean. Rotor inertias, which descriptions leave out, have a
@@ -165,7 +166,9 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
     if silent:
         extent[-1] = max(float(extent.mean()), extent[-1])
     else:
-        extent = np.maximum(extent, np.linalg.norm(inertial[:, 6:9], axis=1) / np.maximum(mass, 1e-9))
+        about = np.sum(inertial[:, [0, 3, 5]], axis=1) / 2.0  # m times the square of the distance of its parts
+        reach = np.maximum(np.linalg.norm(inertial[:, 6:9], axis=1) / mass, np.sqrt(about / mass))
+        extent = np.maximum(extent, reach)
     share = 1.0 if silent else _MASS
     inertia = _INERTIA * (mass * extent**2)[:, None]
     size = np.column_stack([inertia, *[mass * extent] * 3, mass])
