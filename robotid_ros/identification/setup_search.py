@@ -69,7 +69,15 @@ _CUTS = 20  # moments in each recording at which its load may change
 def find_setup(
     datasets: Sequence[Dataset], described: RobotModel, *, units_only: bool = False
 ) -> tuple[SetUp, Decision]:
-    """Return the set-up of some recordings and what was compared.
+    """Return the set-up of some recordings and what was compared, see :func:`find_setups`."""
+    setups, decision = find_setups(datasets, described, units_only=units_only)
+    return setups[-1], decision
+
+
+def find_setups(
+    datasets: Sequence[Dataset], described: RobotModel, *, units_only: bool = False
+) -> tuple[list[SetUp], Decision]:
+    """Return the set-up of some recordings after all on the way to it, and what was compared.
 
     Parameters
     ----------
@@ -83,7 +91,9 @@ def find_setup(
 
     Returns
     -------
-    setup : SetUp
+    setups : list of SetUp
+        The first is as described; each has one finding more. Where efforts have several units, torques are in one that
+        is unknown: the factors are known only up to a common one.
     decision : Decision
         With every set-up that came before the judge, and its held-out error against the filtered torque.
     """
@@ -93,9 +103,9 @@ def find_setup(
     judged = samples.coarse(10.0).thinned(ENOUGH // 3)
     if not judged.target.any():
         nothing = Decision(subject='set-up', chosen='as described: there is no torque to compare with')
-        return SetUp.as_described(described), nothing
+        return [SetUp.as_described(described)], nothing
     setup, search = SetUp.as_described(described), _Search.of(judged, described)
-    held = search.score(setup)
+    setups, held = [setup], search.score(setup)
     moments = _moments(datasets, judged)
     for _ in range(described.n + 1):  # at most one finding a joint, and the mount
         search.doubts.clear()  # they are about what holds
@@ -109,23 +119,22 @@ def find_setup(
             if units is not None and (challenger is None or units[1].value < challenger[1].value):
                 challenger = units
         if changed is not None and (challenger is None or changed[1].value < challenger[1].value):
-            setup = replace(setup, findings=(*setup.findings, changed[0]))
+            setups.append(replace(setup, findings=(*setup.findings, changed[0])))
             break
         if challenger is None:
             break
         setup, held = challenger
+        setups.append(setup)
+    setup = setups[-1]
     if setup.gravity.any() and any(each.kind == 'gravity' for each in setup.findings[:-1]):  # before what came after
-        setup = mounted(setup, whole(search.test.tilted(setup).gravity), described.gravity)
+        setups[-1] = mounted(setup, whole(search.test.tilted(setup).gravity), described.gravity)
     unsigned = None if units_only else without_sign(samples, described)
     if unsigned is not None and not search.explains(setup, held):
-        setup = replace(SetUp.as_described(described), findings=(unsigned,))
-    elif any(each.kind == 'units' for each in setup.findings):  # the factors are known only up to a common one
-        found = tuple(replace(each, undone=False) for each in setup.findings)
-        setup = replace(SetUp.as_described(described), findings=found)
-    chosen = '; '.join(each.text for each in setup.findings) or 'as described'
-    if not setup.lost:
-        setup = replace(setup, doubt=search.doubt(setup))
-    return setup, Decision(subject='set-up', chosen=chosen, alternatives=tuple(search.tried))
+        setups = [setups[0], replace(setups[0], findings=(unsigned,))]
+    chosen = '; '.join(each.text for each in setups[-1].findings) or 'as described'
+    if not setups[-1].lost:
+        setups[-1] = replace(setups[-1], doubt=search.doubt(setups[-1]))
+    return setups, Decision(subject='set-up', chosen=chosen, alternatives=tuple(search.tried))
 
 
 class _Search:

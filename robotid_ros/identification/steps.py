@@ -35,7 +35,7 @@ from robotid_ros.identification.assessment import (
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import Candidate, estimate
 from robotid_ros.identification.information import PASSES, Rows
-from robotid_ros.identification.judge import DOUBTFUL, Decision
+from robotid_ros.identification.judge import DOUBTFUL, WORTH, Decision, Score
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.model_choice import (
     Chosen,
@@ -55,11 +55,12 @@ from robotid_ros.identification.predictor import described_by
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.setup import SetUp
-from robotid_ros.identification.setup_search import find_setup
+from robotid_ros.identification.setup_search import find_setup, find_setups
 from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import TorqueFit, with_rest
 from robotid_ros.identification.verdict import (
     WRONG,
+    Metrics,
     good_for,
     good_for_nothing,
     judge_joints,
@@ -148,21 +149,26 @@ def identify(
         report = partial(_after, progress, f'plain least squares leave {first:.3g} % of the torque')
         report(0.0, 'the first answer')
     report(0.01, 'compare the recording with the description')
-    setup, found = find_setup(training, model, units_only=not config.automatic or strokes is not None)
+    setups, found = find_setups(training, model, units_only=not config.automatic or strokes is not None)
+    *simpler, setup = setups
     kept = _fitted(training, model, setup, config, report, strokes)
-    if setup.findings and not setup.lost:
+    while simpler and setup.findings[-1].kind not in ('change', 'magnitude'):  # no set-up tells these
         # What a simple model takes for another set-up may be friction that the whole one knows.
-        report(0.75, 'compare with the set-up as described')
-        other = _fitted(training, model, stated, config, silent, strokes)
-        (with_it, _, new), (without, _, old) = (
-            held_out(fit, chosen.rows, arm) for arm, chosen, fit, _ in (kept, other)
-        )
-        if (gained := old.gain(new)[0]) <= 0.0:
-            left = [f'{each.relative_error_total:.3g} %' for each in (with_it, without)]
-            said = f'as described: the whole model leaves {left[1]} of held-out torque, and predicts no better with'
-            found = replace(found, chosen=f'{said} {left[0]} and this: {found.chosen}')
-            setup = replace(stated, doubt=setup.findings[-1] if gained > -DOUBTFUL else None)
-            kept = other[0], replace(other[1], setup=setup), *other[2:]
+        report(0.75, 'compare with a set-up that has less findings')
+        other = _fitted(training, model, simpler[-1], config, silent, strokes)
+        (with_it, new), (without, old) = (_held_out(*each) for each in (kept, other))
+        gained, last, held = old.gain(new)[0], setup.findings[-1], simpler.pop()
+        if gained > (WORTH if setup.lost and not held.lost else 0.0):  # what cannot be undone has to be worth a refusal
+            break
+        left = [f'{each.relative_error_total:.3g} %' for each in (without, with_it)]
+        holds = '; '.join(each.text for each in held.findings) or 'as described'
+        said = f'the whole model leaves {left[0]} of held-out torque, and predicts no better with {left[1]} and this'
+        found = replace(found, chosen=f'{holds}: {said}: {last.text}')
+        setup, kept = replace(held, doubt=last if gained > -DOUBTFUL else None), other
+    if setup.lost and setup.changes_coordinates:
+        setup = replace(stated, findings=tuple(replace(each, undone=False) for each in setup.findings))
+        kept = _fitted(training, model, setup, config, silent, strokes)
+    kept = kept[0], replace(kept[1], setup=setup), *kept[2:]
     arm, chosen, fit, ways = kept
     decisions = (found, *chosen.decisions)
     report(0.85, 'make the parameters physically consistent')
@@ -208,6 +214,12 @@ def _apart(datasets: Sequence[Dataset], model: RobotModel, setup: SetUp) -> list
     said = 'the recordings to judge by were made in another set-up'
     new = [f'{said}: {each.text}; {each.remedy}' for key, each in there.items() if key not in here]
     return new + [f'{said}, in which this is not so: {each.text}' for key, each in here.items() if key not in there]
+
+
+def _held_out(arm: RobotModel, chosen: Chosen, fit: TorqueFit, ways: Sequence[Candidate]) -> tuple[Metrics, Score]:
+    """Return the errors in states left out, and their score in the recorded efforts, which set-ups share."""
+    metrics, _, score = held_out(fit, chosen.rows, arm)
+    return metrics, replace(score, squares=score.squares / chosen.setup.units**2)
 
 
 def _fitted(
