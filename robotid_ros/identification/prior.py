@@ -150,12 +150,12 @@ def _steps(model: RobotModel) -> Array:
 def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Array]:
     """Return mean and standard deviation of an arm's standard parameters, shape (p,) each.
 
-    A link of mass m and extent L, the largest of the distances to the next joint, of its centre of mass, and of its
-    parts in the mean, as its described inertia has it, has
-    standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia. Where the
-    description has placeholders, these are m, m L and m L^2 about rods from joint to joint, with the mean mass for m,
-    and the last link is as long as the others in the mean. Rotor inertias, which descriptions leave out, have a
-    deviation of m L^2 of the link that they move, with L an eighth of the arm's length at least, and 0.3 of their own.
+    A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
+    standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; of an inertia that is
+    described as larger, 0.3 of its own. Where the description has placeholders, these are m, m L and m L^2 about rods
+    from joint to joint, with the mean mass for m, and the last link is as long as the others in the mean. Rotor
+    inertias, which descriptions leave out, have a deviation of m L^2 of the link that they move, with L an eighth of
+    the arm's length at least, and 0.3 of their own.
     """
     silent = is_placeholder(model)
     inertial = believable_prior(model)
@@ -166,11 +166,10 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
     if silent:
         extent[-1] = max(float(extent.mean()), extent[-1])
     else:
-        about = np.sum(inertial[:, [0, 3, 5]], axis=1) / 2.0  # m times the square of the distance of its parts
-        reach = np.maximum(np.linalg.norm(inertial[:, 6:9], axis=1) / mass, np.sqrt(about / mass))
-        extent = np.maximum(extent, reach)
+        extent = np.maximum(extent, np.linalg.norm(inertial[:, 6:9], axis=1) / np.maximum(mass, 1e-9))
     share = 1.0 if silent else _MASS
-    inertia = _INERTIA * (mass * extent**2)[:, None]
+    own = 0.0 if silent else 0.5 * np.sum(inertial[:, [0, 3, 5]], axis=1)  # m times a mean square of distances
+    inertia = _INERTIA * np.maximum(mass * extent**2, own)[:, None]
     size = np.column_stack([inertia, *[mass * extent] * 3, mass])
     mean, deviation = (_rods(model, mass) if silent else inertial).ravel(), share * size.ravel()
     if rotor_inertia:

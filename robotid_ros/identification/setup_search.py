@@ -115,9 +115,8 @@ def find_setups(
         else:
             challenger = search.best_described(setup, held)
         if not any(each.kind == 'units' for each in setup.findings):
-            units = search.in_several_units(setup, held)
-            if units is not None and (challenger is None or units[1].value < challenger[1].value):
-                challenger = units
+            found = (challenger, search.in_several_units(setup, held))
+            challenger = min(filter(None, found), key=lambda pair: search.improbable(pair[0]), default=None)
         if changed is not None and (challenger is None or changed[1].value < challenger[1].value):
             setups.append(replace(setup, findings=(*setup.findings, changed[0])))
             break
@@ -229,7 +228,7 @@ class _Search:
         least_error = min((error for _, error in finalists), key=lambda error: error.value)
         # Of those that explain as much, the most probable one.
         as_good = [pair for pair in finalists if not pair[1].contradicted_by(least_error, 1, _SLIGHT)]
-        best, least_error = min(as_good, key=lambda pair: screen.cost(pair[0]) + _UNUSUAL * count_reversed(pair[0]))
+        best, least_error = min(as_good, key=lambda pair: self.improbable(pair[0]))
         known = setup.findings
         alike_in_kind = sum(each.findings[-1].kind == best.findings[-1].kind for _, each in candidates)
         # Friction that drives a joint explains a reversed torque as well, and in both: which needs stranger bodies?
@@ -258,6 +257,10 @@ class _Search:
         if bodies > added * _UNUSUAL and held.loses_to(least_error):
             fall, sure = fall + bodies / screen.independent, True
         return (best, least_error) if sure and self.takes(fall / added, best.findings[-1]) else None
+
+    def improbable(self, setup: SetUp) -> float:
+        """Return the cost of a set-up with what its findings are free to choose."""
+        return self.screen.cost(setup) + _UNUSUAL * max(count_reversed(setup), _free(setup))
 
     def takes(self, fall: float, finding: Finding) -> bool:
         """Return whether a fall of L is worth a finding; one that is not, and could be, is kept as a doubt."""
