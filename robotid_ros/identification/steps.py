@@ -55,7 +55,7 @@ from robotid_ros.identification.predictor import described_by
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.setup import SetUp
-from robotid_ros.identification.setup_search import find_setup, find_setups
+from robotid_ros.identification.setup_search import find_setups
 from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import TorqueFit, with_rest
 from robotid_ros.identification.verdict import (
@@ -209,7 +209,7 @@ def identify(
 
 def _apart(datasets: Sequence[Dataset], model: RobotModel, setup: SetUp) -> list[str]:
     """Return a sentence for each difference from the description that only training or recordings to judge by have."""
-    found = find_setup(datasets, model)[0].findings
+    found = find_setups(datasets, model)[0][-1].findings
     here, there = ({(each.kind, each.joints): each for each in listed} for listed in (setup.findings, found))
     said = 'the recordings to judge by were made in another set-up'
     new = [f'{said}: {each.text}; {each.remedy}' for key, each in there.items() if key not in here]

@@ -67,6 +67,19 @@ def test_what_is_as_described_stays_so(seed: int) -> None:
     assert not setup.changes_coordinates
 
 
+@pytest.mark.parametrize('kind', [None, 'position', 'torque'])
+def test_an_inertia_that_is_described_far_too_large_hides_nothing(kind: str | None) -> None:
+    """As of a flange of 1 kg m^2, which many files have; it was taken for known to a thousandth of itself."""
+    flange = np.array(SHORT.inertial)
+    flange[-1, [0, 3, 5]] = 300.0
+    turn = np.diag([1.0, -1.0, 1.0])
+    data = recorded(0, SHORT)
+    if kind is not None:
+        data = changed(data, *((turn, np.eye(3)) if kind == 'position' else (np.eye(3), turn)))
+    setup, _ = find_setup([data], replace(SHORT, inertial=flange))
+    assert kinds(setup) == ([] if kind is None else [(kind, SHORT.joint_names[1:2])])
+
+
 @pytest.mark.parametrize('seed', range(2))
 def test_any_mount_is_found_to_two_degrees(seed: int) -> None:
     rng = np.random.default_rng(50 + seed)
@@ -361,7 +374,8 @@ def test_a_finding_that_the_whole_model_does_not_need_is_dropped(monkeypatch) ->
     data, turn = recorded(1, SHORT), np.diag([1.0, 1.0, -1.0])
     false, decision = find_setup([changed(data, turn, turn)], SHORT)
     assert false.findings
-    monkeypatch.setattr('robotid_ros.identification.steps.find_setup', lambda *_, **_only: (false, decision))
+    way = [SetUp.as_described(SHORT), false]
+    monkeypatch.setattr('robotid_ros.identification.steps.find_setups', lambda *_, **_only: ([*way], decision))
     wrong, true = identify(data, SHORT), identify(changed(data, turn, turn), SHORT)
     assert wrong.setup.findings == ()
     assert wrong.usable
@@ -372,13 +386,33 @@ def test_a_finding_that_the_whole_model_does_not_need_is_dropped(monkeypatch) ->
     assert kinds(true.setup) == kinds(false)
 
 
+@pytest.mark.parametrize('factor', [1.03, 3.0])
+def test_findings_are_confirmed_one_after_the_other_and_a_refusal_has_to_be_worth_it(
+    monkeypatch, factor: float
+) -> None:
+    """The axis is reversed; one effort is a little off, which costs less than a refusal, or in another unit."""
+    turn, gain = np.diag([1.0, 1.0, -1.0]), np.diag([1.0, factor, 1.0])
+    data = changed(recorded(1, SHORT), turn, gain @ turn)
+    axis = hypotheses.reversed_alike(SetUp.as_described(SHORT), SHORT, 'axis', [2])
+    units = hypotheses.several_units(axis, SHORT, factor ** np.array([1 / 3, -2 / 3, 1 / 3]))
+    way, decision = [SetUp.as_described(SHORT), axis, units], Decision(subject='set-up', chosen='both')
+    monkeypatch.setattr('robotid_ros.identification.steps.find_setups', lambda *_, **_only: ([*way], decision))
+    result = identify(data, SHORT)
+    assert kinds(result.setup) == kinds(axis if factor < 2.0 else units)
+    assert result.setup.lost == (factor == 3.0)
+    assert np.array_equal(result.setup.torque, np.eye(3) if result.setup.lost else turn)
+    assert ('not torques in one unit' in result.reason) == result.setup.lost
+
+
 def test_a_finding_that_is_dropped_but_predicts_as_well_stays_a_doubt(monkeypatch) -> None:
     """A quarter of a turn of a vertical first axis has no consequence."""
     stated = SetUp.as_described(ARM)
     turned = next(hypotheses.zeros(stated, ARM))
     assert turned.findings[0].joints == ARM.joint_names[:1]
     decision = Decision(subject='set-up', chosen=turned.findings[0].text)
-    monkeypatch.setattr('robotid_ros.identification.steps.find_setup', lambda *_, **_only: (turned, decision))
+    monkeypatch.setattr(
+        'robotid_ros.identification.steps.find_setups', lambda *_, **_only: ([stated, turned], decision)
+    )
     result = identify(recorded(1), ARM)
     assert result.usable
     assert result.setup.findings == ()
