@@ -19,7 +19,10 @@ What an entry of ``sources.yaml`` says of its conversion:
 ``description``
     ``urdf``: a file of the repository; or ``table``: a Denavit-Hartenberg table as ``robotid`` reads it, which becomes
     a description with links of 1 kg at their joints. ``mount``: roll, pitch and yaw of the base [rad]. ``address``,
-    ``commit``, ``sha256``: where the description is from another repository.
+    ``commit``, ``sha256``: where the description is from another repository. ``inertials``: what links of a ``urdf``
+    have instead, as mass, first moments and inertia xx, xy, xz, yy, yz, zz about the link's frame [kg, m].
+``earlier``
+    Files that the commit no longer has, each with one that does: ``git checkout THAT -- FILE`` in the clone.
 ``recorded``
     Joints of the recording, in the order of its columns; where it is missing, ``joints``.
 ``signals``
@@ -32,8 +35,12 @@ What an entry of ``sources.yaml`` says of its conversion:
     ``time`` may be ``{rate: HZ}``.
 ``recordings``
     Each with its file; or a file for each signal. ``{1}`` in a path: a file for each joint.
+``otherwise``
+    For recordings that differ in it, what is said of a signal instead of ``signals``.
 ``start``, ``end``
     What is kept of each recording [s from its beginning].
+``advancing``
+    A sample whose time is not after that of the one before is left out.
 ``halves``
     The recording becomes ``first`` and ``second``; where there are several, each becomes ``NAME_first`` and so on.
 ``role``
@@ -79,12 +86,16 @@ def make(name: str, said: Mapping[str, Any], clones: Path, out: Path) -> Path:
     """
     clone = _clone(said['address'], clones)
     for path, checksum in said['files'].items():
-        _checked(name, clone / path, checksum, said)
+        kept = said.get('earlier', {})
+        _checked(name, clone / path, checksum, f"{kept[path]} -- '{path}'" if path in kept else said['commit'])
     folder = out / name
     folder.mkdir(parents=True, exist_ok=True)
     _describe(name, said, clone, clones, folder / 'arm.urdf')
     for recording, files in said['recordings'].items():
-        whole = _converted(said, files if isinstance(files, dict) else dict.fromkeys(said['signals'], files), clone)
+        other = said.get('otherwise', {}).get(recording, {})
+        signals = {signal: {**stated, **other.get(signal, {})} for signal, stated in said['signals'].items()}
+        files = files if isinstance(files, dict) else dict.fromkeys(signals, files)
+        whole = _converted(said, signals, files, clone)
         parts = {recording: whole}
         if said.get('halves'):
             middle = len(whole) // 2
@@ -109,12 +120,11 @@ def _clone(address: str, clones: Path) -> Path:
     raise CaseError(f'no clone at {clones / owner / name}: git clone {address} there')
 
 
-def _checked(name: str, path: Path, checksum: str, said: Mapping[str, Any]) -> Path:
+def _checked(name: str, path: Path, checksum: str, commit: str) -> None:
     if not path.is_file():
-        raise CaseError(f'{name}: no file {path}; git checkout {said["commit"]} in its clone')
+        raise CaseError(f'{name}: no file {path}; git checkout {commit} in its clone')
     if (found := hashlib.sha256(path.read_bytes()).hexdigest()) != checksum:
         raise CaseError(f'{name}: {path} is not the published file: SHA-256 {found[:12]}..., not {checksum[:12]}...')
-    return path
 
 
 def _describe(name: str, said: Mapping[str, Any], clone: Path, clones: Path, path: Path) -> None:
@@ -125,15 +135,27 @@ def _describe(name: str, said: Mapping[str, Any], clone: Path, clones: Path, pat
     else:
         source = clone / stated['urdf']
         if 'address' in stated:
-            source = _checked(name, _clone(stated['address'], clones) / stated['urdf'], stated['sha256'], stated)
+            source = _clone(stated['address'], clones) / stated['urdf']
+            _checked(name, source, stated['sha256'], stated['commit'])
         root = ElementTree.parse(source).getroot()
         named = {link.get('name', '') for link in root.findall('link')}
         missing = [end.get('link', '') for end in root.iter('parent') if end.get('link', '') not in named]
-        if not missing and 'mount' not in stated:
+        if not missing and not {'mount', 'inertials'} & set(stated):
             shutil.copyfile(source, path)
             return
         for link in missing:  # such as a world that is named nowhere else
             root.insert(0, ElementTree.Element('link', name=link))
+    for link, (mass, *rest) in stated.get('inertials', {}).items():
+        place = np.array(rest[:3]) / mass
+        about = mass * (place @ place * np.eye(3) - np.outer(place, place))[np.triu_indices(3)]
+        element = next(each for each in root.findall('link') if each.get('name') == link)
+        for old in element.findall('inertial'):
+            element.remove(old)
+        inertial = ElementTree.SubElement(element, 'inertial')
+        ElementTree.SubElement(inertial, 'origin', xyz=' '.join(map(repr, place.tolist())), rpy='0 0 0')
+        ElementTree.SubElement(inertial, 'mass', value=repr(mass))
+        inertia = zip(('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'), (np.array(rest[3:]) - about).tolist(), strict=True)
+        ElementTree.SubElement(inertial, 'inertia', {key: repr(value) for key, value in inertia})
     if 'mount' in stated:
         children = {child.get('link') for child in root.iter('child')}
         base = next(link.get('name', '') for link in root.findall('link') if link.get('name') not in children)
@@ -182,10 +204,9 @@ def table_urdf(name: str, joints: Sequence[str], table: Mapping[str, Any]) -> El
     return root
 
 
-def _converted(said: Mapping[str, Any], files: Mapping[str, str], clone: Path) -> Recording:
+def _converted(said: Mapping[str, Any], signals: Mapping[str, Any], files: Mapping[str, str], clone: Path) -> Recording:
     """Return a recording of an arm from its published files, in SI units."""
-    joints, signals = _recorded(said), said['signals']
-    columns = {}
+    joints, columns = _recorded(said), {}
     for signal in _SIGNALS:
         if signal in signals:
             raw = _columns(clone / files[signal], signals[signal], joints)
@@ -196,8 +217,9 @@ def _converted(said: Mapping[str, Any], files: Mapping[str, str], clone: Path) -
         time = _scaled(_columns(clone / files['time'], signals['time'], ['time']), signals['time'])[:, 0]
         time = time - time[0]
     length = min(length, len(time))
-    recording = Recording(joint_names=tuple(joints), time=time[:length], **{k: v[:length] for k, v in columns.items()})
-    kept = np.flatnonzero((time >= said.get('start', 0.0)) & (time <= said.get('end', np.inf)))
+    taken = np.flatnonzero(np.r_[True, (np.diff(time[:length]) > 0) | (not said.get('advancing'))])
+    recording = Recording(joint_names=tuple(joints), time=time[taken], **{k: v[taken] for k, v in columns.items()})
+    kept = np.flatnonzero((recording.time >= said.get('start', 0.0)) & (recording.time <= said.get('end', np.inf)))
     return recording.slice(int(kept[0]), int(kept[-1]) + 1)
 
 

@@ -23,6 +23,7 @@ import yaml
 from benchmark.cases import SOURCES, CaseError, make, table_urdf
 from benchmark.recordings import bare
 from robotid_ros.data import read_recording
+from robotid_ros.model import RobotModel
 
 ADDRESS = 'https://host.invalid/owner/name'
 TABLE = {'convention': 'modified', 'angle_unit': 'deg', 'rows': [[0, 0.3, 0, 0], [10, 0, 0.5, 90]]}
@@ -100,6 +101,36 @@ def test_a_recording_is_cut_and_halved(clones: Path, tmp_path: Path) -> None:
     assert len(first) == len(second)
 
 
+def test_a_recording_with_columns_of_its_own_and_times_that_stand(clones: Path, tmp_path: Path) -> None:
+    clone = clones / 'owner' / 'name'
+    head, *lines = (clone / 'named.csv').read_text(encoding='utf-8').splitlines()
+    (clone / 'repeated.csv').write_text('\n'.join([head, *lines[:50], lines[49], *lines[50:]]), encoding='utf-8')
+    columns = {
+        'time': {'column': 'stamp'},
+        'position': {'column': 'q{1}'},
+        'effort': {'column': 'tau{1}', 'scale': 2.0},
+    }
+    recordings = {'all': 'cut off.csv', 'other': 'repeated.csv'}
+    said = _said(clones, 'cut off.csv', COLUMNS, recordings=recordings, otherwise={'other': columns}, advancing=True)
+    folder = make('arm', said, clones, tmp_path / 'cases')
+    one, other = (read_recording(folder / f'{name}.csv') for name in recordings)
+    np.testing.assert_allclose(other.time, one.time, atol=1e-12)
+    np.testing.assert_allclose(other.position, one.position, atol=1e-12)  # its drives are those of the others
+    np.testing.assert_allclose(other.effort, 2.0 * one.effort, atol=1e-12)
+
+
+@pytest.mark.filterwarnings('ignore:joint .* has no velocity')
+def test_links_have_other_inertials_than_the_description_says(clones: Path, tmp_path: Path) -> None:
+    urdf = ElementTree.tostring(table_urdf('arm', ['one', 'two'], TABLE), encoding='unicode')
+    (clones / 'owner' / 'name' / 'arm.urdf').write_text(urdf, encoding='utf-8')
+    about = [2.0, 0.2, 0.0, -0.4, 0.5, 0.01, 0.02, 0.6, 0.03, 0.7]  # about the link's frame
+    description = {'urdf': 'arm.urdf', 'inertials': {'link_2': about}}
+    folder = make('arm', _said(clones, 'named.csv', NAMED, description=description), clones, tmp_path / 'cases')
+    inertial = RobotModel.from_urdf(folder / 'arm.urdf').inertial
+    np.testing.assert_allclose(inertial[1], [*about[4:], *about[1:4], about[0]], atol=1e-12)
+    np.testing.assert_allclose(inertial[0], RobotModel.from_urdf(urdf).inertial[0], atol=1e-12)
+
+
 @pytest.mark.parametrize('convention', ['standard', 'modified'])
 def test_the_description_of_a_table_stands_where_the_table_says(convention: str) -> None:
     pinocchio = pytest.importorskip('pinocchio')
@@ -164,6 +195,8 @@ def test_what_is_missing_or_not_the_published_file_is_named(clones: Path, tmp_pa
         make('arm', said | {'address': f'{ADDRESS[:-4]}other'}, clones, tmp_path)
     with pytest.raises(CaseError, match=rf'arm: no file .*gone.csv; git checkout {"0" * 40}'):
         make('arm', said | {'files': {'gone.csv': '0' * 64}}, clones, tmp_path)
+    with pytest.raises(CaseError, match=rf"no file .*gone.csv; git checkout {'1' * 40} -- 'gone.csv' in its clone"):
+        make('arm', said | {'files': {'gone.csv': '0' * 64}, 'earlier': {'gone.csv': '1' * 40}}, clones, tmp_path)
     with pytest.raises(CaseError, match=r'named.csv is not the published file: SHA-256 .*, not 000000000000'):
         make('arm', said | {'files': {'named.csv': '0' * 64}}, clones, tmp_path)
     with pytest.raises(CaseError, match="no column 'speed1'; it has: stamp, q1"):
@@ -182,6 +215,8 @@ def test_every_source_says_how_it_becomes_a_case() -> None:
             for path in files.values() if isinstance(files, dict) else [files]:
                 each = [path.format(k, k + 1, joint) for k, joint in enumerate(joints)] if '{' in path else [path]
                 assert set(each) <= set(said['files']), name
+        assert set(said.get('earlier', {})) <= set(said['files']), name
+        assert set(said.get('otherwise', {})) <= set(said['recordings']), name
         description = said['description']
         assert 'table' in description or description['urdf'] in said['files'] or 'sha256' in description, name
         assert said.get('role', 'new') in ('new', 'kept back')
