@@ -165,7 +165,7 @@ def identify(
         said = f'the whole model leaves {left[0]} of held-out torque, and predicts no better with {left[1]} and this'
         found = replace(found, chosen=f'{holds}: {said}: {last.text}')
         setup, kept = replace(held, doubt=last if gained > -DOUBTFUL else None), other
-    if setup.lost and setup.changes_coordinates:
+    if any(each.kind == 'units' for each in setup.findings):  # the factors are known only up to a common one
         setup = replace(stated, findings=tuple(replace(each, undone=False) for each in setup.findings))
         kept = _fitted(training, model, setup, config, silent, strokes)
     kept = kept[0], replace(kept[1], setup=setup), *kept[2:]
