@@ -140,7 +140,7 @@ class Following:
         return (
             self._confirm(place, expected.position, _SHOWS, 'the arm')
             or self._watch_effort(expected, effort, time - self.config.tracking_delay)
-            or self._watch_limits(place)
+            or self._watch_limits(place, expected.position)
             or self._compare(place, expected.position)
             or self._watch_delay(expected, time)
         )
@@ -162,10 +162,14 @@ class Following:
         self.pushing = self.pushing or problem is not None
         return problem
 
-    def _watch_limits(self, position: Array) -> str | None:
-        """Return that a joint is beyond its limits by more than a healthy arm strays from its path."""
+    def _watch_limits(self, position: Array, expected: Array) -> str | None:
+        """Return that a joint is beyond its limits by more than a healthy arm strays from its path, which may begin so.
+
+        An arm that stands a little outside is led inside.
+        """
         limits, stray = self.plan.windows.check.model.limits, self.config.path_distance
         beyond = np.maximum(limits.lower - position, position - limits.upper)
+        beyond -= np.maximum(np.maximum(limits.lower - expected, expected - limits.upper), 0.0)
         k = int(np.argmax(beyond))
         if beyond[k] <= stray:
             return None

@@ -116,6 +116,7 @@ class ArmState:
         self._latest: tuple[Array, float] | None = None
         self._joint_states: Subscription | None = None
         self.problem = ''
+        self._least = self._most = np.zeros(0)
         self._heard = threading.Event()
         self.offset = ClockOffset()
         self.time = SimulatedTime(node)
@@ -126,6 +127,7 @@ class ArmState:
         self.time.follow()
         self._joint_names = joint_names
         self._latest = None
+        self._least, self._most = (np.full(len(joint_names), side) for side in (np.inf, -np.inf))
         self._heard.clear()
         self.offset = ClockOffset()
         if self._joint_states is not None:
@@ -159,11 +161,17 @@ class ArmState:
             self.offset.update(stamp, clock)
         if np.isfinite(position).all():
             self._latest, self.problem = (position, now), ''
+            self._least, self._most = np.minimum(self._least, position), np.maximum(self._most, position)
             self._heard.set()
         else:
             self._latest = None
             self.problem = 'the last one has positions that are not finite'
         self._take(position, velocity, effort, stamp or None, now)
+
+    @property
+    def spread(self) -> Array:
+        """How far apart all positions are that came since :meth:`listen`, shape (n,)."""
+        return np.maximum(self._most - self._least, 0.0)
 
     def clock_remark(self, tolerance: float) -> str | None:
         """Return what of the stamps may explain that the arm does not seem to follow; ``tolerance`` in s."""

@@ -48,8 +48,9 @@ class Description:
     Of several equal arms it is the one whose joints come on ``joint_states``, once they come; of two whose joints both
     come there, none.
 
-    ``take`` gets the arm and returns whether it was taken; a description that was is not handed over again. ``refuse``
-    gets why a description cannot be used. ``joints`` are those of the arm; empty takes all.
+    ``take`` gets the arm and returns whether it was taken; a description that was is not handed over again, one that
+    was not is by :meth:`again`. ``refuse`` gets why a description cannot be used. ``joints`` are those of the arm;
+    empty takes all.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Description:
     ) -> None:
         self._node, self._config, self._robot, self._joints = node, config, robot, joints
         self._take, self._refuse = take, refuse
-        self._taken, self._came = '', False
+        self._taken, self._left, self._came = '', '', False
         self._heard: set[str] = set()
         self._listening: Subscription | None = None
         self._waiting: Timer | None = None
@@ -76,6 +77,11 @@ class Description:
     def undecided(self) -> bool:
         """Whether joint states are to tell which of several arms is meant."""
         return self._listening is not None
+
+    def again(self) -> None:
+        """Hand over a description that was not taken when it came."""
+        if self._left:
+            self._offer(self._left)
 
     def stand_in(self, source: str, joints: Collection[str]) -> None:
         """Hand over the arm with these joints of a description that a recording holds, unless one was published."""
@@ -102,7 +108,8 @@ class Description:
             several = isinstance(cause, SeveralArmsError)
             self._refuse(SeveralArmsError(f'{cause}; {otherwise}') if several and otherwise else cause)
             return several
-        self._taken = source if self._take(model) else ''
+        taken = self._take(model)
+        self._taken, self._left = (source, '') if taken else ('', source)
         return False
 
     def _hear(self, source: str, message: JointState) -> None:

@@ -122,7 +122,7 @@ class ExcitationNode(Node):
         self._preview = Preview(self, self._worker, self._previewed)
         self._scene = PlanningScene(self)
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
-        claim(self)
+        claim(self, lambda: self._driver.run is not None)
         if self._config.urdf_file and self._model is None and not self._description.undecided:
             raise ModelError(self._description_problem)
         self._status.publish()
@@ -158,10 +158,10 @@ class ExcitationNode(Node):
 
     def _take_arm(self, model: RobotModel) -> bool:
         if self._driver.run is not None or self._busy:
-            self.get_logger().warning('another robot description came while this one is in use; it is ignored')
+            self.get_logger().warning('another robot description came while this one is in use; it is taken after that')
             return False
         self._model, self._description_problem = model, ''
-        self._motion, self._loaded = None, ''
+        self._motion, self._motion_values, self._loaded = None, {}, ''
         self._status.set(DiagnosticStatus.OK, NO_TRAJECTORY, 'idle')
         self.get_logger().info(f'robot {model.name}: {", ".join(model.joint_names)}')
         return True
@@ -179,6 +179,7 @@ class ExcitationNode(Node):
             raise ExcitationError(f'{self._busy} is under way; wait for it, or call ~/stop')
         if self._driver.run is not None:
             raise ExcitationError(f'the arm is moving; wait for the end, or call ~/stop: {self._driver.rest_text()}')
+        self._description.again()
         model = self._model
         if model is None:
             raise ExcitationError(
@@ -332,6 +333,7 @@ class ExcitationNode(Node):
         if self._purpose in ('poses', 'free_floating'):  # measured by another recorder, and without torque
             start = replace(start, start_anyway=(*start.start_anyway, 'no_recorder', 'no_effort', 'no_gravity'))
         await self._checks.require_start(model, config, start, self._motion_values.get('condition_number_scaled'))
+        self._require_rest(model)
 
         def work() -> tuple[RunPlan, Window]:
             self._driver.link.require_controller(patience, self._cancelled)
@@ -345,14 +347,22 @@ class ExcitationNode(Node):
         plan, first = await self._worker.run(work)
         if self._cancelled.is_set():
             raise ExcitationError('the start was given up on request')
-        moved = np.abs(self._driver.state.fresh_position() - position)
-        if moved.max() > _MOVED:
-            name = model.joint_names[int(np.argmax(moved))]
-            raise ExcitationError(f"joint '{name}' moved while the run was planned; let the arm rest, then start")
+        self._require_rest(model)
         recorded = 'no_recorder' not in start.start_anyway
         self._driver.begin(plan, first, model, self._purpose, recorded=recorded)
         whole = plan.reference.duration
         return f'started: {plan.begin:.1f} s to the start, then {plan.end - plan.begin:.1f} s, {whole:.1f} s in all'
+
+    def _require_rest(self, model: RobotModel) -> None:
+        """Refuse a start where joint states since it was asked for differ: of an arm that moves, or of two arms."""
+        self._driver.state.fresh_position()
+        apart = self._driver.state.spread
+        if apart.max() > _MOVED:
+            name = model.joint_names[int(np.argmax(apart))]
+            raise ExcitationError(
+                f"joint '{name}' moved while the run was planned; let the arm rest, then start: its joint states are "
+                f'{apart.max():.3g} apart, or two nodes publish some'
+            )
 
     def close(self) -> None:
         """Bring the arm to rest before the node goes."""

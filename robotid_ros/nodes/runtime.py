@@ -133,17 +133,17 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     failed: list[BaseException] = []
-    ending = threading.Event()
+    ending, closed = threading.Event(), threading.Event()
 
     def spin() -> None:
-        try:
-            executor.spin()
-        except ExternalShutdownException:
-            pass
-        except BaseException as cause:
-            if not ending.is_set():  # errors during the shutdown are no failure
-                failed.append(cause)
-        finally:
+        while not closed.is_set():  # after a callback that failed, too: close() may have an arm to bring to rest
+            try:
+                executor.spin()
+            except ExternalShutdownException:
+                break
+            except BaseException as cause:
+                if not ending.is_set():  # errors during the shutdown are no failure
+                    failed.append(cause)
             with suppress(BlockingIOError):  # full of signals already
                 os.write(writer, b'.')
 
@@ -154,6 +154,7 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
     close = getattr(node, 'close', None)
     if close is not None:
         close()
+    closed.set()
     executor.shutdown(timeout_sec=0.0 if failed else 5.0)  # a failed callback counts as running for ever
     thread.join(timeout=5.0)
     refused = bool(failed) and isinstance(failed[0], RobotIdError)

@@ -108,17 +108,25 @@ def _others(node: Node, endpoints: list[TopicEndpointInfo], *, own: bool) -> dic
     return found
 
 
-def claim(node: Node) -> None:
-    """Say that a node is here, and end it by an ExcitationError if another one of its name was here before."""
+def claim(node: Node, moves: Callable[[], bool]) -> None:
+    """Say that a node is here, and end it by an ExcitationError if another one of its name was here before.
+
+    Clocks of computers differ: a node that ``moves`` an arm was here before all others, and says so.
+    """
     mine = f'{time.time_ns():020d} {os.getpid()} {uuid4().hex}'
+    first = f'{0:020d} {os.getpid()} {uuid4().hex}'
 
     def hear(message: String) -> None:
-        if message.data < mine:
-            pid = message.data.split(' ')[1:2]
-            raise ExcitationError(
-                f'another node {node.get_fully_qualified_name()} runs already (process {" ".join(pid)}): two of them '
-                'would command one arm; this one ends'
-            )
+        nonlocal mine
+        if message.data >= mine or (moves() and mine == first):
+            return
+        pid = ' '.join(message.data.split(' ')[1:2])
+        said = f'another node {node.get_fully_qualified_name()} runs already (process {pid}): two of them would command'
+        if not moves():
+            raise ExcitationError(f'{said} one arm; this one ends')
+        node.get_logger().error(f'{said} one arm; this one moves it, so the other has to end')
+        mine = first
+        publish(publisher, String(data=mine))
 
     publisher = node.create_publisher(String, '~/claim', LATCHED)
     node.create_subscription(String, '~/claim', hear, _EVERY_CLAIM)

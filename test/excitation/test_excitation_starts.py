@@ -40,7 +40,7 @@ class Arm:
         self.node = user.node
         self.states = self.node.create_publisher(JointState, '/joint_states', 10)
         self.effort, self.stamped, self.scaling = WHOLE, True, user.scaling
-        self.scales = True
+        self.scales, self.lies = True, False
         self.timer = self.node.create_timer(0.01, self.publish)
 
     def publish(self):
@@ -48,6 +48,9 @@ class Arm:
         if self.stamped:
             message.header.stamp = self.node.get_clock().now().to_msg()
         self.states.publish(message)
+        if self.lies:
+            message.position = [1.0, *START[1:]]
+            self.states.publish(message)
         if self.scales:
             self.scaling.publish(Float64(data=100.0))
 
@@ -126,6 +129,17 @@ def test_joint_states_that_are_slow_or_unstamped_are_refused(ready):
     user.set(least_joint_state_rate=1.0)
     arm.stamped = False
     assert 'the joint states have no stamp' in refusal(user)
+
+
+def test_joint_states_of_two_arms_are_refused(ready):
+    """A stop from where the arm is not made one that rested leap at four times its limit."""
+    user, arm = ready
+    arm.lies = True
+    message = refusal(user)
+    arm.lies = False
+    assert "joint 'shoulder_pan_joint' moved while the run was planned" in message
+    assert 'its joint states are 1 apart, or two nodes publish some' in message
+    assert 'no controller listens' in refusal(user)
 
 
 def test_somebody_else_who_can_command_the_arm_is_named(ready):
