@@ -294,7 +294,8 @@ class ArmDriver:
                 return 1e-9 * clock.nanoseconds, second
 
     def _read_clock(self, run: Supervisor) -> None:
-        run.clock.read(*self._both_clocks(), simulated=self.state.time.simulated)
+        time = self.state.time
+        run.clock.read(*self._both_clocks(), simulated=time.simulated, sent=time.sent)
 
     def begin(self, plan: RunPlan, first: Window, model: RobotModel, purpose: str, *, recorded: bool) -> None:
         """Send the first window, and the others as they become due; a run that is ``recorded`` ends with its recorder.
@@ -377,7 +378,7 @@ class ArmDriver:
         self._guarded(self._look)(run)
         before = run.state
         clock, now = self._both_clocks()
-        for order in run.tick(clock, now, simulated=self.state.time.simulated):
+        for order in run.tick(clock, now, simulated=self.state.time.simulated, sent=self.state.time.sent):
             self._send(run, order)
         if run.state is State.RUNNING:
             if self.link.answers or run.time >= 0.0:  # from the first motion on, it would make an arm at rest jump

@@ -11,6 +11,7 @@
 """What is sent when, without an arm: a stop that cannot be planned, clocks that stand and jump, lost messages."""
 
 import threading
+from time import time
 
 import numpy as np
 import pytest
@@ -22,7 +23,9 @@ pytestmark = pytest.mark.ros
 
 import rclpy  # noqa: E402
 from builtin_interfaces.msg import Time  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.subscription import Subscription  # noqa: E402
 from rclpy.task import Future  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
@@ -225,6 +228,31 @@ def test_a_clock_that_stands_still_starts_nothing(driver):
         driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
     assert driver.link.sent == []
     assert driver.run is None
+
+
+def test_a_run_knows_when_its_simulated_time_was_sent(node, driver):
+    """However late the node hears it."""
+    if not hasattr(Subscription, 'CallbackType'):
+        pytest.skip('needs an rclpy that tells when a message was sent, Iron or newer')
+    publisher = node.create_publisher(Clock, '/clock', 1)
+    driver.state.listen(MODEL.joint_names)
+    executor = SingleThreadedExecutor(context=node.context)
+    executor.add_node(node)
+    begun, times = time(), driver.state.time
+    while not times.came.is_set():
+        publisher.publish(Clock(clock=Time(sec=100)))
+        executor.spin_once(timeout_sec=0.1)
+    assert begun <= times.sent <= time()
+    seen = []
+    tick(driver, 100.0)
+    driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
+    read = driver.run.clock.read
+    driver.run.clock.read = lambda *_, sent, **__: seen.append(sent) or read(*_, **__)
+    tick(driver, 100.01)
+    driver._on_monitor()
+    assert seen == [times.sent] * 2
+    times.leave()
+    assert times.sent is None
 
 
 def test_a_clock_that_jumps_back_stops_the_arm_and_rest_has_to_be_seen(node, driver):
