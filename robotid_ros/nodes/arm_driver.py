@@ -55,6 +55,8 @@ _CATCH_UP = 10.0
 _MONITOR_PERIOD = 0.02
 _REPEAT = 0.1
 """How often the first window is sent again until the motion begins [s]: a controller may be found late."""
+_REPEAT_LEFT = 0.1
+"""The same as a part of the time that is left until then: a window is large, and a long wait is not full of them."""
 _SAYS_AGAIN = 1.0
 """How often the status of an arm that does not come to rest is renewed [s]."""
 
@@ -383,7 +385,7 @@ class ArmDriver:
         if run.state is State.RUNNING:
             if self.link.answers or run.time >= 0.0:  # from the first motion on, it would make an arm at rest jump
                 self._first = None
-            elif self._first is not None and now - self._first[1] >= _REPEAT:
+            elif self._first is not None and now - self._first[1] >= max(_REPEAT, -_REPEAT_LEFT * run.time):
                 # A topic does not tell whether the controller was among its subscribers.
                 self.link.send(self._first[0])
                 self._first = self._first[0], now

@@ -12,6 +12,7 @@
 
 import threading
 from time import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from robotid_ros.errors import ExcitationError  # noqa: E402
 from robotid_ros.execution.following import WatchdogConfig  # noqa: E402
 from robotid_ros.execution.supervisor import Supervisor  # noqa: E402
+from robotid_ros.nodes import arm_driver  # noqa: E402
 from robotid_ros.nodes.arm_driver import ArmDriver, ArmDriverConfig  # noqa: E402
 from robotid_ros.nodes.controller_link import ControllerLink  # noqa: E402
 from robotid_ros.nodes.messages import NAMELESS  # noqa: E402
@@ -228,6 +230,27 @@ def test_a_clock_that_stands_still_starts_nothing(driver):
         driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
     assert driver.link.sent == []
     assert driver.run is None
+
+
+def test_the_first_window_is_sent_again_more_often_as_the_motion_comes_near(node, driver, monkeypatch):
+    moment = [0.0]
+    monkeypatch.setattr(arm_driver, 'time', SimpleNamespace(monotonic=lambda: moment[0]))
+    monkeypatch.setattr(driver.link, 'answers', False)
+    driver.state.listen(MODEL.joint_names)
+    tick(driver, 100.0)
+    node.set_parameters([Parameter('start_delay', value=5.0)])
+    driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
+    times = []
+    for k in range(1, 510):
+        moment[0] = 0.01 * k
+        tick(driver, 100.0 + moment[0], 105.0)
+        driver._on_monitor()
+        times += [moment[0]] * (len(driver.link.sent) - 1 - len(times))
+    gaps = np.diff([0.0, *times])
+    assert gaps[0] == pytest.approx(0.46, abs=0.02)
+    assert gaps[-1] == pytest.approx(0.1, abs=0.011)
+    assert 20 <= len(gaps) <= 30
+    assert 4.85 < times[-1] < 5.0
 
 
 def test_a_run_knows_when_its_simulated_time_was_sent(node, driver):
