@@ -13,14 +13,15 @@ from robotid_ros.nodes.loop_client import LoopClient
 
 DEADLINE = 300.0
 PATIENCE = 20.0
-ARM = {'publish_clock': True, 'speed': 3.0, 'effort_noise': 1e-3}
+ARM = {'publish_clock': True, 'speed': 5.0, 'effort_noise': 1e-3}  # in motion; at rest it goes in real time
 ARM |= {'physics_rate': 500.0, 'publish_rate': 50.0, 'clock_rate': 25.0}  # enough for these motions
 RUN = {
     'joint_state_timeout': PATIENCE,
     'controller_timeout': PATIENCE,
-    'window_time': PATIENCE,  # in simulated seconds, which pass quickly
-    'settling_time': 3.0,  # simulated seconds, in which the recorder comes up
-    'start_delay': 5.0,  # a second of this computer, for the window's way to the arm
+    'window_time': 60.0,  # in simulated seconds, which pass quickly: one message leads through the whole run
+    'knot_rate': 20.0,
+    'settling_time': 5.0,  # simulated seconds, in which the recorder comes up
+    'start_delay': 6.0,  # for the window's way to the arm, which goes fast from then on
     'start_anyway': ['unchecked_workspace', 'no_acceleration_limit'],
 }
 SWEEP = {'sweep_levels': 2, 'sweep_slowest': 0.1, 'sweep_stroke_time': 0.4}

@@ -10,7 +10,8 @@
 """The clocks of a run.
 
 Its time is that of a monotonic clock; the clock that stamps what is sent is only read for stamps. Simulated time is the
-exception: it comes in messages, at any rate, and a run goes by it.
+exception: it comes in messages, at any rate, and a run goes by it. How fast it went is judged by when its messages were
+sent: a node that had no processor hears an old one and the newest within a moment.
 
 A trajectory has an absolute start, which the controller reads on its own clock: where that is another computer's and
 the two differ, the arm is elsewhere on its path than the sender believes.
@@ -57,6 +58,7 @@ class RunClock:
         self._fastest = 1.0  # what a simulator comes back to that had no processor for a while
         self._owed = 0.0  # what simulated time is behind its rate
         self._ticked = now  # when simulated time last went on: it comes in messages, and not when a node reads it
+        self._sent: float | None = None  # when that message was sent, by its sender's clock
         self._late, self._placed = 0.0, now  # of the last reading whose stamp was used, and when one came last
         self._least = np.inf  # of those: what two clocks differ by, and the shortest way
         self.lag = 0.0
@@ -69,10 +71,15 @@ class RunClock:
         """Whether stamps can be taken from the clock, and compared with it."""
         return not self.problem
 
-    def read(self, clock: float, now: float, *, simulated: bool) -> float:
-        """Take in both clocks, read at one moment [s], and return the time of the run [s]."""
+    def read(self, clock: float, now: float, *, simulated: bool, sent: float | None = None) -> float:
+        """Take in both clocks, read at one moment [s], and return the time of the run [s].
+
+        ``sent``: when the message that brought simulated time was sent, by its sender's clock [s]; None if unknown.
+        """
         passed, went = max(now - self._now, 0.0), clock - self._clock
         since = max(now - self._ticked, 0.0)
+        if sent is not None and self._sent is not None:
+            since = max(since, sent - self._sent)
         if self.trusted:
             self.problem = self._fault(went, passed, since, clock - now, simulated)
         if not (self.trusted and simulated):
@@ -86,7 +93,7 @@ class RunClock:
                 if since > 0.0:
                     self._rate += min(since / _REMEMBER, 1.0) * (went / since - self._rate)
                     self._fastest = max(self._fastest, self._rate)
-                self._ticked = now
+                self._ticked, self._sent = now, sent
         self._clock, self._now = max(clock, self._clock) if self.trusted else clock, max(now, self._now)
         return self.time
 

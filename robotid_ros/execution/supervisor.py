@@ -238,9 +238,9 @@ class Supervisor:
         """Time from the start of the run [s]."""
         return self.clock.time
 
-    def tick(self, clock: float, now: float, *, simulated: bool) -> list[Order]:
-        """Return what is to be sent at a time of the node's clock and of a monotonic one [s]."""
-        time = self.clock.read(clock, now, simulated=simulated)
+    def tick(self, clock: float, now: float, *, simulated: bool, sent: float | None = None) -> list[Order]:
+        """Return what is to be sent at a time of the node's clock and of a monotonic one, as :class:`RunClock` [s]."""
+        time = self.clock.read(clock, now, simulated=simulated, sent=sent)
         # A late look comes before the joint states that queued meanwhile: the next one decides.
         late = self._looked is not None and now - self._looked > 0.5 * self.config.joint_state_timeout
         excused, self._excused, self._looked = late and not self._excused, late, now

@@ -55,6 +55,8 @@ _CATCH_UP = 10.0
 _MONITOR_PERIOD = 0.02
 _REPEAT = 0.1
 """How often the first window is sent again until the motion begins [s]: a controller may be found late."""
+_REPEAT_LEFT = 0.1
+"""The same as a part of the time that is left until then: a window is large, and a long wait is not full of them."""
 _SAYS_AGAIN = 1.0
 """How often the status of an arm that does not come to rest is renewed [s]."""
 
@@ -302,7 +304,8 @@ class ArmDriver:
                 return 1e-9 * clock.nanoseconds, second
 
     def _read_clock(self, run: Supervisor) -> None:
-        run.clock.read(*self._both_clocks(), simulated=self.state.time.simulated)
+        time = self.state.time
+        run.clock.read(*self._both_clocks(), simulated=time.simulated, sent=time.sent)
 
     def begin(self, plan: RunPlan, first: Window, model: RobotModel, purpose: str, *, recorded: bool) -> None:
         """Send the first window, and the others as they become due; a run that is ``recorded`` ends with its recorder.
@@ -385,12 +388,12 @@ class ArmDriver:
         self._guarded(self._look)(run)
         before = run.state
         clock, now = self._both_clocks()
-        for order in run.tick(clock, now, simulated=self.state.time.simulated):
+        for order in run.tick(clock, now, simulated=self.state.time.simulated, sent=self.state.time.sent):
             self._send(run, order)
         if run.state is State.RUNNING:
             if self.link.answers or run.time >= 0.0:  # from the first motion on, it would make an arm at rest jump
                 self._first = None
-            elif self._first is not None and now - self._first[1] >= _REPEAT:
+            elif self._first is not None and now - self._first[1] >= max(_REPEAT, -_REPEAT_LEFT * run.time):
                 # A topic does not tell whether the controller was among its subscribers.
                 self.link.send(self._first[0])
                 self._first = self._first[0], now

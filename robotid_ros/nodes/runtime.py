@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
@@ -60,13 +60,15 @@ class SimulatedTime:
     Outside of :meth:`follow` and :meth:`leave` the node's clock stands at the last time that came.
 
     The event ``came`` is set while the node's time is that of now. A node without ``use_sim_time`` keeps its clock: for
-    it the methods do nothing, and the event is always set.
+    it the methods do nothing, and the event is always set. In ``sent`` is when the last message was sent, by the clock
+    of its sender's computer [s]; None where the middleware or rclpy (before Iron) does not tell.
     """
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._subscription: Subscription | None = None
         self.came = threading.Event()
+        self.sent: float | None = None
         self.leave()
         for subscription in list(node.subscriptions):
             if subscription.topic_name == _TOPIC and subscription.msg_type is ClockMessage:
@@ -84,18 +86,25 @@ class SimulatedTime:
         elif self._subscription is None:
             self.came.clear()
             self._subscription = self._node.create_subscription(
-                ClockMessage, _TOPIC, self._take, QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+                ClockMessage,
+                _TOPIC,
+                self._take_sent if hasattr(Subscription, 'CallbackType') else self._take,
+                QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT),
             )
 
     def leave(self) -> None:
         """Follow /clock no longer."""
         if self._subscription is not None:
             self._node.destroy_subscription(self._subscription)
-            self._subscription = None
+            self._subscription, self.sent = None, None
         if self.simulated:
             self.came.clear()
         else:
             self.came.set()
+
+    def _take_sent(self, message: ClockMessage, about: Mapping[str, int]) -> None:
+        self.sent = 1e-9 * about['source_timestamp'] or None
+        self._take(message)
 
     def _take(self, message: ClockMessage) -> None:
         self._node.get_clock().set_ros_time_override(Time.from_msg(message.clock))

@@ -63,6 +63,9 @@ _WORTH_A_WARNING = 0.2
 _MADE_UP = 0.02
 _WARNING_PERIOD = 10.0
 
+# How fast simulated time goes at rest while nobody listens to the joint states: the processor is for those who compute.
+_UNHEARD = 0.25
+
 # How often the parameters of the faults are read [s].
 _FAULT_PERIOD = 0.05
 _MONITOR_PERIOD = 0.05  # the controller's action_monitor_rate [s]
@@ -205,8 +208,10 @@ class SimulatedArm(Node):
     The physics run in a thread of their own, step after step against absolute deadlines: a delay is made up for by
     computing faster, or by a clock that waits where this node publishes it, and no step or joint state is left out. A
     command takes effect at the step that was due when it came, so that a busy machine delays the joint states but does
-    not change the motion; where the node publishes the clock, all nodes wait instead. Stamps are the simulated time,
-    which begins at the system's time and does not drift from it at speed 1.
+    not change the motion; where the node publishes the clock, all nodes wait instead. There it is faster than real time
+    only while the arm follows a trajectory, and slower at rest while nobody listens to its joint states: nodes have
+    time to find each other, to compute and to send. Stamps are the simulated time, which begins at the system's time
+    and does not drift from it at speed 1 without a clock.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -240,6 +245,7 @@ class SimulatedArm(Node):
         self.declare_parameter('allow_trajectory_replacement', blends, fixed)
         self.declare_parameter('interpolation_method', 'splines', fixed)
         self._goal: FollowedGoal | None = None
+        self._moves_until = -np.inf  # the end of the last trajectory, in the physics' time
         self._faults = declare_parameters(self, SimulatedFaults)
         steady_timer(self, _FAULT_PERIOD, self._look_for_faults)
         self._measured: Array = np.zeros(len(names))
@@ -378,6 +384,15 @@ class SimulatedArm(Node):
                 self._publish_base(parts.plant, parts.base_noise, stamp)
             publish(self._states, template.filled(stamp, seen['position'][0], self._velocity, late[0]))
             block += 1
+            slower = 1.0 / self._pace(now) - 1.0 / config.speed
+            self._begin = begin = begin + slower * parts.steps / config.physics_rate
+
+    def _pace(self, now: float) -> float:
+        """Return how many simulated seconds pass in one: an arm at rest that gives the time is in no hurry."""
+        speed = self._config.speed
+        if self._clock_publisher is None or now <= self._moves_until:
+            return speed
+        return min(speed, 1.0 if self._states.get_subscription_count() else _UNHEARD)
 
     def _publish_base(self, plant: FloatingPlant, noise: 'SensorNoise', nanoseconds: int) -> None:
         """Publish how the base moves where the last run of the physics began, with its stamp [ns since the epoch].
@@ -411,7 +426,7 @@ class SimulatedArm(Node):
 
     def _hold(self, now: float) -> None:
         """Hold the arm where it was measured, at once and at any speed, as the controller does."""
-        self._goal = None
+        self._goal, self._moves_until = None, now
         self._parts.controller.hold(self._measured, now)
 
     def _take(
@@ -430,8 +445,9 @@ class SimulatedArm(Node):
             if goal is not None:
                 goal.verdict = GoalVerdict(GoalEnd.INVALID_GOAL, str(refusal))
             return
+        self._moves_until = (now if start is None else start) + points[-1].time
         if goal is not None:
-            goal.end = (now if start is None else start) + points[-1].time
+            goal.end = self._moves_until
             self._goal = goal
         self.get_logger().debug(f'trajectory of {len(points)} points over {points[-1].time:.3f} s taken over')
 

@@ -121,7 +121,11 @@ class SimulatedArmConfig(Settings):
     )
     seed: int = _fixed(0, 'of the perturbation and of the noise', range=(0, 2**31 - 1))
     truth_file: str = _fixed('', 'where to write the true parameters (YAML); empty for nowhere')
-    speed: float = _fixed(1.0, 'simulated seconds per second', range=(0.01, 100.0))
+    speed: float = _fixed(
+        1.0,
+        'simulated seconds per second; with publish_clock only while the arm follows a trajectory',
+        range=(0.01, 100.0),
+    )
     publish_clock: bool = _fixed(False, 'publish the simulated time on /clock')
     clock_rate: float = _fixed(100.0, 'of /clock, in simulated time', unit='Hz', range=(1.0, 1000.0))
 

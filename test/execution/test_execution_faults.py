@@ -913,6 +913,22 @@ def test_simulated_time_may_stall_as_long_as_joint_states_may_miss(patience):
         assert bool(clock.problem) == jumps, part
 
 
+@pytest.mark.parametrize('rate', [1.0, 4.0])
+@pytest.mark.parametrize(('took', 'jumps'), [(0.3, False), (0.01, True)])
+def test_a_jump_of_simulated_time_is_judged_by_when_its_messages_were_sent(rate, took, jumps):
+    """A simulator that got no processor at first says nothing of its rate, nor does a node that got none later."""
+    clock = RunClock(10.0, 10.0, 0.0, simulated=True)
+    heard, now = 10.0, 0.0
+    for _ in range(150):
+        heard, now = heard + 1e-3, now + 0.01
+        clock.read(heard, now, simulated=True, sent=1000.0 + now)
+    sent = 1000.0 + now
+    clock.read(heard + 1e-3, now + 0.3, simulated=True, sent=sent + 0.01)  # the oldest that waits, and the newest
+    leap = 0.3 * rate + 0.2
+    clock.read(heard + leap, now + 0.3001, simulated=True, sent=sent + 0.01 + took)
+    assert clock.problem == (f'the clock jumped ahead by {leap - 1e-3:.2f} s' if jumps else '')
+
+
 def test_the_clock_of_a_run_goes_on_after_a_jump():
     clock = RunClock(100.0, 99.5, 7.0, simulated=False)
     assert clock.read(99.6, 7.1, simulated=False) == pytest.approx(-0.4)

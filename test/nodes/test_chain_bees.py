@@ -30,14 +30,23 @@ def test_one_call_finds_a_non_linear_friction_law_by_bees_on_the_arm_of_their_so
     configuration = arm_file('er16').with_suffix('.yaml')
     environment = isolated_environment()
     arm = {**ARM, 'friction_law': 'daemi_heimann', 'publish_rate': 100.0}
-    excitation = {**RUN, 'period': 25.0, 'periods': 2, 'starts': 2, 'iterations': 30, 'rotor_inertia': False}
+    excitation = {
+        **RUN,
+        'knot_rate': 50.0,
+        'window_points': 2000,
+        'period': 15.0,
+        'periods': 2,
+        'starts': 2,
+        'iterations': 30,
+        'rotor_inertia': False,
+    }
     excitation['start_anyway'] = ['unchecked_workspace']
     recorder = {'output_folder': tmp_path / 'recordings', 'start_timeout': PATIENCE}
     identification = {
         'output_folder': tmp_path / 'results',
         'estimator': 'bee-colony',
         'rotor_inertia': False,
-        'colony_cycles': 600,
+        'colony_cycles': 300,
         'colony_limit': 100,
     }
     with NodeGroup(environment, tmp_path) as group:

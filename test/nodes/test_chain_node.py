@@ -35,7 +35,7 @@ def test_one_call_runs_everything_from_the_parked_arm_to_the_report(tmp_path: Pa
     urdf.write_text(CRANE)
     environment = isolated_environment()
     arm = {**ARM, 'robot': urdf, 'truth_file': truth_file}
-    excitation = {**RUN, **SWEEP, 'period': 4.0, 'periods': 3, 'starts': 2, 'iterations': 30}
+    excitation = {**RUN, **SWEEP, 'period': 4.0, 'periods': 3, 'starts': 1, 'iterations': 10}
     folder = tmp_path / 'results'
     recorder = {'output_folder': tmp_path / 'recordings', 'effort': 'torque', 'start_timeout': PATIENCE}
     identification = {'output_folder': folder, 'friction': 'coulomb_viscous'}

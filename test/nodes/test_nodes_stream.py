@@ -11,6 +11,8 @@
 """What is sent when, without an arm: a stop that cannot be planned, clocks that stand and jump, lost messages."""
 
 import threading
+from time import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,7 +24,9 @@ pytestmark = pytest.mark.ros
 
 import rclpy  # noqa: E402
 from builtin_interfaces.msg import Time  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.subscription import Subscription  # noqa: E402
 from rclpy.task import Future  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
@@ -30,6 +34,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from robotid_ros.errors import ExcitationError  # noqa: E402
 from robotid_ros.execution.following import WatchdogConfig  # noqa: E402
 from robotid_ros.execution.supervisor import Supervisor  # noqa: E402
+from robotid_ros.nodes import arm_driver  # noqa: E402
 from robotid_ros.nodes.arm_driver import ArmDriver, ArmDriverConfig  # noqa: E402
 from robotid_ros.nodes.controller_link import ControllerLink  # noqa: E402
 from robotid_ros.nodes.messages import NAMELESS  # noqa: E402
@@ -225,6 +230,52 @@ def test_a_clock_that_stands_still_starts_nothing(driver):
         driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
     assert driver.link.sent == []
     assert driver.run is None
+
+
+def test_the_first_window_is_sent_again_more_often_as_the_motion_comes_near(node, driver, monkeypatch):
+    moment = [0.0]
+    monkeypatch.setattr(arm_driver, 'time', SimpleNamespace(monotonic=lambda: moment[0]))
+    monkeypatch.setattr(driver.link, 'answers', False)
+    driver.state.listen(MODEL.joint_names)
+    tick(driver, 100.0)
+    node.set_parameters([Parameter('start_delay', value=5.0)])
+    driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
+    times = []
+    for k in range(1, 510):
+        moment[0] = 0.01 * k
+        tick(driver, 100.0 + moment[0], 105.0)
+        driver._on_monitor()
+        times += [moment[0]] * (len(driver.link.sent) - 1 - len(times))
+    gaps = np.diff([0.0, *times])
+    assert gaps[0] == pytest.approx(0.46, abs=0.02)
+    assert gaps[-1] == pytest.approx(0.1, abs=0.011)
+    assert 20 <= len(gaps) <= 30
+    assert 4.85 < times[-1] < 5.0
+
+
+def test_a_run_knows_when_its_simulated_time_was_sent(node, driver):
+    """However late the node hears it."""
+    if not hasattr(Subscription, 'CallbackType'):
+        pytest.skip('needs an rclpy that tells when a message was sent, Iron or newer')
+    publisher = node.create_publisher(Clock, '/clock', 1)
+    driver.state.listen(MODEL.joint_names)
+    executor = SingleThreadedExecutor(context=node.context)
+    executor.add_node(node)
+    begun, times = time(), driver.state.time
+    while not times.came.is_set():
+        publisher.publish(Clock(clock=Time(sec=100)))
+        executor.spin_once(timeout_sec=0.1)
+    assert begun <= times.sent <= time()
+    seen = []
+    tick(driver, 100.0)
+    driver.begin(PLAN, PLAN.windows.window(0), MODEL, 'excitation', recorded=False)
+    read = driver.run.clock.read
+    driver.run.clock.read = lambda *_, sent, **__: seen.append(sent) or read(*_, **__)
+    tick(driver, 100.01)
+    driver._on_monitor()
+    assert seen == [times.sent] * 2
+    times.leave()
+    assert times.sent is None
 
 
 def test_a_clock_that_jumps_back_stops_the_arm_and_rest_has_to_be_seen(node, driver):

@@ -13,6 +13,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 from robotid_ros.errors import ModelError  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
 from robotid_ros.nodes.messages import JointStateTemplate  # noqa: E402
+from robotid_ros.nodes.simulated_arm import SimulatedArm  # noqa: E402
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedArmParts  # noqa: E402
 from robotid_ros.simulation import read_truth  # noqa: E402
 
@@ -220,15 +222,34 @@ def test_runs_faster_than_real_time_and_says_so_on_the_clock(environment, listen
     fast = arguments(speed=5.0, publish_clock=True, publish_rate=100.0, physics_rate=500.0)
     with NodeProcess(fast, environment) as arm:
         listener.until(lambda: len(listener.states) > 5 and len(listener.clocks) > 5, 'joint states and clock')
+        # Never ahead of its schedule, and a stalled machine only makes it later.
+        first, wall = listener.latest(), time.monotonic()
+        listener.until_stamp(first + 1.5)
+        assert time.monotonic() - wall > 1.2  # at rest
+        names = list(RobotModel.from_urdf(UR10E).joint_names)
+        moving = lambda: listener.states[-1].position[0] > 0.01  # noqa: E731
+        listener.send(names, [(9.0, [1.0] * 6)], taken=moving, what='the motion')
         first, wall = listener.latest(), time.monotonic()
         listener.until_stamp(first + 5.0)
-        # Never ahead of its schedule, and a stalled machine only makes it later.
         assert time.monotonic() - wall > 0.8
         stamps = listener.signals()[0]
         np.testing.assert_allclose(np.diff(stamps), 0.01, atol=1e-6)
         assert (np.diff(listener.clocks) > 0.0).all()
         assert np.isclose(np.array(listener.clocks)[-1], stamps, atol=1e-6).any() or listener.clocks[-1] > stamps[-1]
         assert 'no clock is published' not in arm.output
+
+
+def test_who_gives_the_time_is_fast_in_motion_and_in_no_hurry_at_rest() -> None:
+    def pace(now: float, *, clock: bool = True, listeners: int = 1, speed: float = 5.0) -> float:
+        states = SimpleNamespace(get_subscription_count=lambda: listeners)
+        config = SimpleNamespace(speed=speed)
+        arm = SimpleNamespace(_config=config, _clock_publisher=clock or None, _moves_until=3.0, _states=states)
+        return SimulatedArm._pace(arm, now)
+
+    assert pace(2.0) == pace(2.0, listeners=0) == pace(9.0, clock=False) == 5.0
+    assert pace(9.0) == 1.0
+    assert pace(9.0, listeners=0) == pace(9.0, listeners=0, speed=1.0) == 0.25
+    assert pace(9.0, speed=0.5) == pace(2.0, speed=0.5) == 0.5
 
 
 def test_effort_can_be_the_motors_current(environment, listener, tmp_path) -> None:
