@@ -201,7 +201,7 @@ def described_otherwise(text: str, rng: np.random.Generator) -> tuple[str, Array
     return ElementTree.tostring(root, encoding='unicode'), np.array(signs), np.array(zeros)
 
 
-@pytest.mark.parametrize('seed', [301, 305])
+@pytest.mark.parametrize('seed', [303, 305])  # one of which slides
 def test_neither_frames_nor_signs_nor_zeros_change_what_is_found(seed: int) -> None:
     """The same arm, with springs: a real one was taken for its mirror image when it counted otherwise."""
     model, (data, other), _ = drawn(seed)

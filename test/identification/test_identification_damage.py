@@ -84,6 +84,7 @@ def test_joints_without_a_torque_of_their_own_are_named(seed: int, joints: int) 
         assert bool(re.search('its torque is .* throughout', each.reason)) == gone, (joint, each.reason)
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_friction_that_the_motion_does_not_tell_is_no_fault() -> None:
     """A joint that never turns round: its Coulomb friction and offset are one number, and any sign fits."""
     model = RobotModel.from_urdf(TWO_LINKS)
@@ -206,6 +207,7 @@ def error_on_time() -> Array:
 
 
 @pytest.mark.parametrize('late', ['training', 'validation', 'both'])
+@pytest.mark.usefixtures('set_up_as_described')
 def test_a_late_torque_is_that_of_the_training_never_of_what_judges(late: str) -> None:
     def delayed(data: Dataset) -> Dataset:
         at = data.time - 0.02
@@ -226,6 +228,7 @@ def test_a_late_torque_is_that_of_the_training_never_of_what_judges(late: str) -
     assert [each.subject for each in result.decisions].count('delay of the torque') == 1
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_without_another_motion_the_error_there_is_told() -> None:
     model, data = RobotModel.from_urdf(TWO_LINKS), recorded(5)
     result = identify(data, model)
@@ -258,6 +261,7 @@ def test_friction_that_states_do_not_agree_on_is_uncertain_elsewhere() -> None:
     assert variance(1.0, [0]) == pytest.approx(4.0 * alone, rel=1e-6)
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_a_short_motion_is_usable_only_where_another_one_is_predicted() -> None:
     """0.6 s of an arm of which no mass is known, the third of each, or all: 0.6 to 38 % are unexplained elsewhere."""
     model, verdicts = RobotModel.from_urdf(TWO_LINKS), []
@@ -271,6 +275,7 @@ def test_a_short_motion_is_usable_only_where_another_one_is_predicted() -> None:
     assert 0.2 < np.mean(verdicts) < 0.8
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_several_recordings_have_one_delay() -> None:
     model, late = RobotModel.from_urdf(TWO_LINKS), []
     for data in (recorded(2), recorded(3), recorded(4)):
@@ -279,6 +284,7 @@ def test_several_recordings_have_one_delay() -> None:
     assert abs(identify(late, model).delay - 0.02) < 0.003
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_a_delay_at_the_end_of_the_search_is_no_minimum() -> None:
     model, data = RobotModel.from_urdf(TWO_LINKS), recorded(2)
     late = np.column_stack([np.interp(data.time - 0.15, data.time, column) for column in data.tau.T])
@@ -289,6 +295,7 @@ def test_a_delay_at_the_end_of_the_search_is_no_minimum() -> None:
     assert (result.delay, decision.chosen) == (0.0, 'none')
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_a_recording_with_few_equations_tells_no_delay_and_no_lag() -> None:
     model, data = RobotModel.from_urdf(TWO_LINKS), recorded(2)
     few = data.select(np.arange(0, len(data), len(data) // 80))
@@ -309,6 +316,7 @@ def test_a_spring_is_found_where_there_is_one_and_nowhere_else() -> None:
     assert 'stiffness' not in none.friction_names or np.abs(none.friction_values[:, at]).max() < 0.06
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_two_recordings_together_are_no_worse_than_one() -> None:
     model, judge = RobotModel.from_urdf(TWO_LINKS), recorded(7)
     quiet, loud = recorded(5), recorded(6)

@@ -149,6 +149,7 @@ def test_known_parameters_do_not_make_a_torque_good_for_something() -> None:
 @pytest.mark.parametrize('seed', range(2))
 @pytest.mark.parametrize('share', [0.0, 0.1])
 @pytest.mark.parametrize('stays', [True, False])
+@pytest.mark.usefixtures('set_up_as_described')
 def test_plain_least_squares_take_the_place_of_what_does_not_hold_in_validation(
     share: float, stays: bool, seed: int
 ) -> None:
@@ -184,6 +185,7 @@ def test_plain_least_squares_take_the_place_of_what_does_not_hold_in_validation(
         assert ours == pytest.approx(plain, rel=0.02)
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_a_validation_chooses_nothing_where_there_is_one_way_to_fit() -> None:
     model, motion, torque = measured()
     _, other, judging = measured(20)
@@ -198,6 +200,7 @@ def test_a_validation_chooses_nothing_where_there_is_one_way_to_fit() -> None:
 
 
 @pytest.mark.parametrize('seed', range(2))
+@pytest.mark.usefixtures('set_up_as_described')
 def test_what_each_part_of_a_validation_chooses_for_the_others_is_told(seed: int) -> None:
     """A ripple that is there in the half of the validation: parts disagree, and the error told is that of strangers."""
     model, motion, torque = measured(seed)
@@ -215,6 +218,7 @@ def test_what_each_part_of_a_validation_chooses_for_the_others_is_told(seed: int
 
 
 @pytest.mark.parametrize('place', [0.09, 0.24, 0.5])
+@pytest.mark.usefixtures('set_up_as_described')
 def test_a_validation_compares_what_is_handed_out(place: float) -> None:
     """Of a long recording most choices see stretches; nearly all that it tells is between two of them."""
     model, rng = arm(), np.random.default_rng(2)
