@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 from argparse import Namespace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -265,12 +266,11 @@ def test_a_folder_that_is_gone_is_named(
     assert not list(tmp_path.iterdir())
 
 
-def test_an_unknown_option_exits_with_2() -> None:
-    done = subprocess.run(
-        [sys.executable, '-m', 'robotid_ros.cli', 'design', '--speed', '3'], capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 2
-    assert 'Traceback' not in done.stderr
+def test_an_unknown_option_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(['design', '--robot', 'ur10e', '--speed', '3'])
+    assert end.value.code == 2
+    assert 'unrecognized arguments: --speed 3' in capsys.readouterr().err
 
 
 INTERRUPTED_ITSELF = """
@@ -289,7 +289,7 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize('events', [3, 40, 400, 1500, 3000, 4500, 6000])
+@pytest.mark.parametrize('events', [3, 40, 400, 1500, 4500])
 def test_an_interrupt_gives_one_line_whenever_it_comes(files: dict[str, str], tmp_path: Path, events: int) -> None:
     words = ['identify', files['swinging'], '--robot', files['one_joint'], '--out', str(tmp_path / 'out')]
     done = subprocess.run(
@@ -368,13 +368,14 @@ def test_design_and_process_write_what_they_say(tmp_path: Path, files: dict[str,
     assert dataset.dq[inner, 0] == pytest.approx(0.5 * np.cos(dataset.time[inner]), abs=2e-3)
 
 
-def _imported(*arguments: str) -> set[str]:
+@cache
+def _imported(*arguments: str) -> frozenset[str]:
     """Return the modules that a process has imported at the end of a command."""
     code = (
         'import sys; from robotid_ros.__main__ import main\ntry: main()\nfinally: print("\\n" + " ".join(sys.modules))'
     )
     done = subprocess.run([sys.executable, '-c', code, *arguments], capture_output=True, text=True, check=False)
-    return set(done.stdout.splitlines()[-1].split())
+    return frozenset(done.stdout.splitlines()[-1].split())
 
 
 @pytest.mark.parametrize('arguments', [['--help'], ['--version'], ['nonsense'], []])
