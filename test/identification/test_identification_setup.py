@@ -301,17 +301,17 @@ def test_a_doubt_about_the_set_up_is_told_and_kept() -> None:
 
 def test_a_doubt_ends_with_what_it_was_about(monkeypatch: pytest.MonkeyPatch) -> None:
     """While the ceiling is looked for, much else helps; with the ceiling found, nothing does."""
-    data, doubts = recorded(3, replace(SHORT, gravity=-SHORT.gravity)), []
+    data, doubts = recorded(3, replace(ARM, gravity=-ARM.gravity)), []
     clear = setup_search._Search.challenger
 
     def doubtful(search, candidates, setup, held):
         if not setup.findings:
-            search.doubts.append((1.0, hypotheses.mounted(setup, -SHORT.gravity, SHORT.gravity).findings[0]))
+            search.doubts.append((1.0, hypotheses.mounted(setup, -ARM.gravity, ARM.gravity).findings[0]))
             doubts.append(setup)
         return clear(search, candidates, setup, held)
 
     monkeypatch.setattr(setup_search._Search, 'challenger', doubtful)
-    setup, _ = find_setup([data], SHORT)
+    setup, _ = find_setup([data], ARM)
     assert doubts
     assert kinds(setup) == [('gravity', ())]
     assert setup.doubt is None
