@@ -59,12 +59,12 @@ NODE_FILES = $(filter-out test/excitation/%,$(shell grep -l 'mark\.ros' test/*/t
 NODES_FIRST := $(patsubst %,test/%.py,nodes/test_chain_selection demo/test_demo nodes/test_chain_bees \
 	nodes/test_chain_node nodes/test_recorder_node nodes/test_identification_node calibration/test_calibration_live)
 CORE_FIRST := $(patsubst %,test/%.py,identification/test_identification_setup execution/test_execution_faults \
-	identification/test_identification_any_arm package/test_docs_blocks report/test_report_page \
-	identification/test_identification_estimators identification/test_identification_damage \
-	identification/test_identification_plausibility excitation/test_excitation_optimizer friction/test_friction_strokes \
+	identification/test_identification_plausibility package/test_docs_blocks report/test_report_page \
+	identification/test_identification_estimators identification/test_identification_any_arm \
+	identification/test_identification_er16 identification/test_identification_damage commands/test_cli \
+	identification/test_identification_drives excitation/test_excitation_optimizer friction/test_friction_strokes \
 	free_floating/test_free_floating_design dynamics/test_dynamics_minimal_model package/test_docs_build \
-	identification/test_identification_er16 execution/test_execution_run calibration/test_calibration_estimate \
-	fleet/test_fleet commands/test_cli)
+	execution/test_execution_run calibration/test_calibration_estimate fleet/test_fleet)
 test: $(VENV)/.test
 	@echo 'two groups of tests, some eighteen minutes on two cores; each is printed when it has ended'
 	@rm -f $(VENV)/test-*.log

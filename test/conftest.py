@@ -56,6 +56,18 @@ def _logs_of_nodes(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ['ROS_LOG_DIR'] = str(tmp_path_factory.mktemp('ros_log'))
 
 
+@pytest.fixture
+def set_up_as_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ``identify`` not search for set-ups, which takes a third to two thirds of it: other tests are about those."""
+    from robotid_ros.identification.judge import Decision
+    from robotid_ros.identification.setup import SetUp
+
+    said = Decision(subject='set-up', chosen='as described')
+    monkeypatch.setattr(
+        'robotid_ros.identification.steps.find_setups', lambda _, model, **__: ([SetUp.as_described(model)], said)
+    )
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line for each group of skipped tests: which, why, and where they run."""
     groups: defaultdict[tuple[str, str], set[str]] = defaultdict(set)

@@ -265,12 +265,11 @@ def test_a_folder_that_is_gone_is_named(
     assert not list(tmp_path.iterdir())
 
 
-def test_an_unknown_option_exits_with_2() -> None:
-    done = subprocess.run(
-        [sys.executable, '-m', 'robotid_ros.cli', 'design', '--speed', '3'], capture_output=True, text=True, timeout=600
-    )
-    assert done.returncode == 2
-    assert 'Traceback' not in done.stderr
+def test_an_unknown_option_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(['design', '--robot', 'ur10e', '--speed', '3'])
+    assert end.value.code == 2
+    assert 'unrecognized arguments: --speed 3' in capsys.readouterr().err
 
 
 INTERRUPTED_ITSELF = """
@@ -289,7 +288,7 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize('events', [3, 40, 400, 1500, 3000, 4500, 6000])
+@pytest.mark.parametrize('events', [3, 40, 400, 1500, 4500])
 def test_an_interrupt_gives_one_line_whenever_it_comes(files: dict[str, str], tmp_path: Path, events: int) -> None:
     words = ['identify', files['swinging'], '--robot', files['one_joint'], '--out', str(tmp_path / 'out')]
     done = subprocess.run(
@@ -368,26 +367,53 @@ def test_design_and_process_write_what_they_say(tmp_path: Path, files: dict[str,
     assert dataset.dq[inner, 0] == pytest.approx(0.5 * np.cos(dataset.time[inner]), abs=2e-3)
 
 
-def _imported(*arguments: str) -> set[str]:
-    """Return the modules that a process has imported at the end of a command."""
-    code = (
-        'import sys; from robotid_ros.__main__ import main\ntry: main()\nfinally: print("\\n" + " ".join(sys.modules))'
-    )
-    done = subprocess.run([sys.executable, '-c', code, *arguments], capture_output=True, text=True, check=False)
-    return set(done.stdout.splitlines()[-1].split())
+IMPORTED = """
+import os, sys
+from importlib import import_module
+libraries, rest = sys.argv[1].split(), sys.argv[2:]
+for name in libraries:
+    import_module(name)
+for arguments in (each.split() for each in rest):
+    if (child := os.fork()) == 0:
+        from robotid_ros.__main__ import main
+        sys.argv = ['robotid', *arguments]
+        try:
+            main()
+        finally:
+            print('\\nimported:', *sys.modules, flush=True)
+    else:
+        os.waitpid(child, 0)
+        continue
+    break
+"""
 
 
-@pytest.mark.parametrize('arguments', [['--help'], ['--version'], ['nonsense'], []])
-def test_what_needs_no_command_imports_none_and_no_library(arguments: list[str]) -> None:
-    imported = _imported(*arguments)
+def _imported(libraries: str, *commands: str) -> list[set[str]]:
+    """Return the modules that are imported at the end of each command, with some libraries that were there before."""
+    words = [sys.executable, '-c', IMPORTED, libraries, *commands]
+    said = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    found = [set(line.split()[1:]) for line in said.splitlines() if line.startswith('imported:')]
+    assert len(found) == len(commands)
+    return found
+
+
+@pytest.fixture(scope='module')
+def imported_for_help() -> dict[str, set[str]]:
+    """Return the modules that the help of each command imports."""
+    return dict(zip(COMMANDS, _imported('numpy yaml', *(f'{name} --help' for name in COMMANDS)), strict=True))
+
+
+@pytest.mark.parametrize('arguments', ['--help', '--version', 'nonsense', ''])
+def test_what_needs_no_command_imports_none_and_no_library(arguments: str) -> None:
+    (imported,) = _imported('', arguments)
     own = {name.removeprefix('robotid_ros.') for name in imported if name.startswith('robotid_ros.')}
     assert own == {'__main__', 'cli', 'commands', 'errors', 'imports'}
     assert not imported & {'numpy', 'scipy', 'yaml', 'joblib', 'dataclasses', 'hashlib'}
 
 
 @pytest.mark.parametrize('name', COMMANDS)
-def test_a_command_imports_no_other(name: str) -> None:
-    imported = _imported(name, '--help')
+def test_a_command_imports_no_other(name: str, imported_for_help: dict[str, set[str]]) -> None:
+    imported = imported_for_help[name]
     modules = {f'robotid_ros.commands.{other.replace("-", "_")}' for other in COMMANDS if other != name}
     assert f'robotid_ros.commands.{name.replace("-", "_")}' in imported
     assert not imported & modules
@@ -405,5 +431,7 @@ def test_a_command_imports_no_other(name: str) -> None:
         ('export', {'simulation.plant', 'excitation'}),
     ],
 )
-def test_a_command_starts_without_the_rooms_that_it_needs_later_or_never(name: str, rooms: set[str]) -> None:
-    assert not _imported(name, '--help') & {f'robotid_ros.{room}' for room in rooms}
+def test_a_command_starts_without_the_rooms_that_it_needs_later_or_never(
+    name: str, rooms: set[str], imported_for_help: dict[str, set[str]]
+) -> None:
+    assert not imported_for_help[name] & {f'robotid_ros.{room}' for room in rooms}

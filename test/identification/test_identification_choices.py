@@ -252,6 +252,7 @@ def test_a_joint_without_samples_leaves_the_others_as_they_are(size: float) -> N
     np.testing.assert_allclose(beside.precision[0], alone.precision[0], rtol=1e-3)
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_friction_that_the_data_leave_open_stays_small_in_the_physically_consistent_fit() -> None:
     """The elbow turns one way only: its Coulomb friction and its offset are one column."""
     model, time = RobotModel.from_urdf(TWO_LINKS), np.arange(1500) / 100.0
@@ -279,6 +280,7 @@ def test_noise_that_looks_like_fast_motion_is_not_passed(noise: float) -> None:
     assert 5.0 < cutoff <= 0.1 * data.rate
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_the_usual_cutoff_holds_where_a_slower_one_is_hardly_better() -> None:
     model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(1)
     time, q, dq, ddq = fourier_motion(2, rng, seconds=60.0, size=0.9)
@@ -288,6 +290,7 @@ def test_the_usual_cutoff_holds_where_a_slower_one_is_hardly_better() -> None:
     assert decision.chosen == decision.alternatives[0].name
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_the_cutoff_is_the_fastest_that_predicts_as_well_as_the_best() -> None:
     """Positions that sway faster than the arm moves look like motion: the usual cutoff lets all of it through."""
     model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(0)
@@ -328,18 +331,18 @@ def test_a_joint_without_a_motor_does_not_outweigh_the_other() -> None:
 
     def recorded(seed: int) -> Dataset:
         rng = np.random.default_rng(seed)
-        time = np.arange(20000) * 1e-3
+        time = np.arange(10000) * 2e-3
         pushed = np.sum([4.0 * np.sin(rng.uniform(1.0, 6.0) * time + rng.uniform(0.0, 6.0)) for _ in range(3)], axis=0)
         q, dq, rows = np.array([1.5, 0.0]), np.zeros(2), []
         for force in pushed:
             ddq = pinocchio.aba(arm, inner, q, dq, np.array([force, 0.0]) - friction * dq)
             rows.append(np.concatenate([q, dq, ddq]))
-            dq = dq + 1e-3 * ddq
-            q = q + 1e-3 * dq
-        signals = np.array(rows)[::10]
+            dq = dq + 2e-3 * ddq
+            q = q + 2e-3 * dq
+        signals = np.array(rows)[::5]
         signals = signals + 0.1 * signals.std(axis=0) * rng.standard_normal(signals.shape)
-        motion = (time[::10], signals[:, :2], signals[:, 2:4], signals[:, 4:])
-        torque = np.stack([pushed[::10], np.zeros(2000)], axis=1)
+        motion = (time[::5], signals[:, :2], signals[:, 2:4], signals[:, 4:])
+        torque = np.stack([pushed[::5], np.zeros(2000)], axis=1)
         return dataset(model, motion, torque)
 
     result = identify(recorded(0), model, validation=recorded(1))
@@ -347,6 +350,7 @@ def test_a_joint_without_a_motor_does_not_outweigh_the_other() -> None:
     assert result.usable
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_an_arm_a_thousand_times_as_heavy_has_a_thousand_times_the_parameters() -> None:
     """The physically consistent fit knows no size of arms."""
     light, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(0)
@@ -371,6 +375,7 @@ def test_an_arm_a_thousand_times_as_heavy_has_a_thousand_times_the_parameters() 
         ([0.0, 0.0], 0.1, 0.0, 1.0, 8.0),
     ],
 )
+@pytest.mark.usefixtures('set_up_as_described')
 def test_parameters_near_the_description_predict_beyond_the_motion(
     description: list[float], size: float, ripple: float, noise: float, largest: float
 ) -> None:
@@ -388,6 +393,7 @@ def test_parameters_near_the_description_predict_beyond_the_motion(
 
 
 @pytest.mark.parametrize('seed', range(3))
+@pytest.mark.usefixtures('set_up_as_described')
 def test_a_torque_that_no_bodies_have_gives_way_to_free_parameters(seed: int) -> None:
     """The second joint has a negative inertia of its own: what is left of a next motion is the noise."""
     model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(seed)
@@ -402,6 +408,7 @@ def test_a_torque_that_no_bodies_have_gives_way_to_free_parameters(seed: int) ->
     assert np.all((found > 0.27) & (found < 0.33))
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_joints_are_judged_by_states_that_were_left_out() -> None:
     """No friction term describes what depends on both positions; the fit still takes more than half of it in."""
     model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(2)
@@ -420,6 +427,7 @@ def test_joints_are_judged_by_states_that_were_left_out() -> None:
     assert simulates.number > 0.98 * result.metrics['held_out'].relative_error_total
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_friction_that_fits_a_short_motion_gives_way_to_the_plain_model() -> None:
     """A square torque in the position: what fits it in a short recording fails in regions that are left out."""
     model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(2)

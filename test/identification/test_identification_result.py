@@ -26,7 +26,7 @@ from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pi
 
 from robotid_ros.commands.terminal import parameter_table
 from robotid_ros.dynamics import base_parameters, inverse_dynamics
-from robotid_ros.errors import IdentificationError
+from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.identification import (
     IdentificationResult,
     TorquePredictor,
@@ -200,7 +200,7 @@ def test_calibrated_urdf_moves_as_the_result_in_pinocchio_and_mujoco(source: str
     mujoco = pytest.importorskip('mujoco', reason='needs the sim extra')
     pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
     model = RobotModel.from_urdf(source)
-    found = identify(data_of(model, 3, size=0.9), model, friction='coulomb_viscous')
+    found = identify(data_of(model, 3, size=0.9), model, friction='coulomb_viscous', estimator='wls')
     text = calibrated_urdf(model, found)
     rng = np.random.default_rng(0)
     q, dq, ddq = rng.uniform(-1.0, 1.0, (3, 20, model.n))
@@ -247,7 +247,8 @@ def test_a_urdf_gets_the_friction_that_its_two_numbers_can_tell_best(name: str) 
     speed = motion[2]
     friction = 2.0 * np.sign(speed) + 1.5 * speed + 4.0 * np.arctan(3.0 * speed)
     torque = pinocchio_torque(ARM, *motion[1:]) + friction
-    found = identify(dataset(ARM, motion, torque + rng.normal(0.0, 0.02, torque.shape)), ARM, friction=name)
+    data = dataset(ARM, motion, torque + rng.normal(0.0, 0.02, torque.shape))
+    found = identify(data, ARM, friction=name, estimator='wls')
     text = calibrated_urdf(ARM, IdentificationResult.from_yaml(found.to_yaml()))
     dynamics = [re.search(rf'name="{joint}".*?<dynamics ([^>]*)/>', text, re.DOTALL)[1] for joint in ARM.joint_names]
     numbers = [dict(re.findall(r'(\w+)="([^"]*)"', entry)) for entry in dynamics]
@@ -332,8 +333,10 @@ def in_units(model: RobotModel, mass: float, time: float) -> RobotModel:
 
 @cache
 def identified_in_units(kilogram: float, second: float) -> IdentificationResult:
-    arm, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(8)
-    real = replace(arm, inertial=arm.inertial * rng.uniform(0.8, 1.2, (6, 1)))
+    with pytest.warns(ModelWarning, match='joints held at zero'):
+        arm = RobotModel.from_urdf(UR10E, joints=RobotModel.from_urdf(UR10E).joint_names[:3])
+    rng = np.random.default_rng(8)
+    real = replace(arm, inertial=arm.inertial * rng.uniform(0.8, 1.2, (3, 1)))
     model, sets = in_units(arm, kilogram, second), []
     for seed in (1, 2):
         plain = data_of(arm, seed, 0.1, 0.9, real)
@@ -363,7 +366,7 @@ def test_payload_is_weighed() -> None:
     loaded = arm.with_inertial(inertial)
     empty = [data_of(arm, seed, 0.1, 0.9) for seed in (1, 2)]
     runs = [data_of(arm, seed, 0.1, 0.9, loaded) for seed in (3, 4)]
-    alone = identify(empty, arm, friction='coulomb_viscous+offset')
+    alone = identify(empty, arm, friction='coulomb_viscous+offset', estimator='wls')
     found = identify_payload(runs, arm, alone)
     assert found.mass == pytest.approx(3.0, rel=0.02)
     np.testing.assert_allclose(found.centre_of_mass, [0.02, -0.03, 0.08], atol=0.005)
