@@ -41,6 +41,7 @@ _SLOWEST = 1.6  # times the motion's band: a lower bandwidth hides errors of the
 _FASTEST = 25.0  # Hz; a higher bandwidth hardly changes the torque at a reversal
 _BANDWIDTHS = 7
 _DELAYS = (0.005, 0.01, 0.02, 0.04)  # s, either way; each is twice the one before
+_SLOWEST_PATH = 0.16  # s, of a torque in runs that are at least twenty times as long
 _REFINEMENTS = 2  # of the best bandwidth and delay
 _SETTLED = 0.1  # of a joint's largest speed: below it, friction may be turning
 _PER_UNKNOWN = 20  # equations; with fewer, a recording fits any delay
@@ -132,9 +133,9 @@ def _shifted(dataset: Dataset, delay: float, trimmed: float | None = None) -> Da
     return replace(dataset, q=moved['q'], dq=moved['dq'], ddq=moved['ddq']).select(keep)
 
 
-def shifted_alike(datasets: Sequence[Dataset], delay: float) -> list[Dataset]:
-    """Return datasets with their motion shifted by a delay [s], of the same samples for any delay that is tried."""
-    return [_shifted(dataset, delay, _DELAYS[-1] + 0.5 / dataset.rate) for dataset in datasets]
+def shifted_alike(datasets: Sequence[Dataset], delay: float, last: float = _DELAYS[-1]) -> list[Dataset]:
+    """Return datasets with their motion shifted by a delay [s], of the same samples for any up to the ``last``."""
+    return [_shifted(dataset, delay, last + 0.5 / dataset.rate) for dataset in datasets]
 
 
 def _vertex(tried: dict[float, Score], best: float) -> list[float]:
@@ -177,16 +178,21 @@ def choose_delay(
     samples_of : callable
         From datasets to the samples to compare by, with the terms' past.
     """
-    still = shifted_alike(datasets, 0.0)
+    shortest = min(np.bincount(each.trajectory).min() / each.rate for each in datasets)
+    last = _DELAYS[-1]
+    while last < _SLOWEST_PATH and 40.0 * last <= shortest:
+        last *= 2.0
+    still = shifted_alike(datasets, 0.0, last)
     label = groups(samples_of(still), GROUPS)
 
     def errors(delay: float) -> Score:
-        moved = samples_of(shifted_alike(datasets, delay))
+        moved = samples_of(shifted_alike(datasets, delay, last))
         speed = np.abs(moved.dq) / np.maximum(np.abs(moved.dq).max(axis=0), 1e-9)
         return terms.score(replace(moved, weight=moved.weight * (speed > _SETTLED)), label)
 
     equations = sum(each.q.size for each in still)
-    return _constant('delay of the torque', _enough(terms, equations), errors, (_DELAYS[0], -_DELAYS[0]), _vertex)
+    first = (_DELAYS[0], -_DELAYS[0])
+    return _constant('delay of the torque', _enough(terms, equations), errors, first, _vertex, last=last)
 
 
 def choose_lag(terms: Terms, few: Samples, samples: Samples) -> tuple[float, Decision]:
@@ -286,11 +292,16 @@ def _constant(
     chosen, none = best(), tried[0.0]
     # A torque path is hardly ever early.
     better = none.loses_to if chosen >= 0.0 and not seldom else none.contradicted_by
-    # What falls to the end of the search has no minimum there.
-    if abs(chosen) == last or not better(tried[chosen], len(tried) - 1):
-        chosen = 0.0
+    taken = better(tried[chosen], len(tried) - 1)
+    told = said(chosen if taken else 0.0)
+    if abs(chosen) == last:  # what falls to the end of the search has no minimum there
+        told = said(0.0) + f': there is no minimum up to {said(last)}, where the error is least' * (
+            taken and last > 0.0
+        )
+        taken = False
+    chosen = chosen if taken else 0.0
     alternatives = (Alternative(name=said(each), error=found.rmse) for each, found in sorted(tried.items()))
-    return float(chosen), Decision(subject=subject, chosen=said(chosen), alternatives=tuple(alternatives))
+    return float(chosen), Decision(subject=subject, chosen=told, alternatives=tuple(alternatives))
 
 
 def like_training(
