@@ -12,7 +12,8 @@
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -65,6 +66,32 @@ def write_text(path: str | Path, text: str) -> None:
     """Write a text file as UTF-8, whole or not at all; see :func:`atomic_file`."""
     with atomic_file(path) as file:
         file.write(text.encode('utf-8'))
+
+
+@contextmanager
+def together(folder: str | Path, last: str, older: Sequence[str]) -> Iterator[Path]:
+    """Yield a folder for files that take their names in ``folder`` when all of them are written, ``last`` at the end.
+
+    Until then older files stay as they are; then those of the patterns ``older`` go, where they were not written anew.
+    Raises a DataError if the folder does not exist or cannot be written.
+    """
+    folder = Path(folder)
+    place = folder / f'.{secrets.token_hex(4)}.part'
+    try:
+        place.mkdir()
+        yield place
+        new = sorted(place.iterdir(), key=lambda path: path.name == last)
+        for path in new:
+            _require_plain(folder / path.name)
+        for path in {folder / last, *(each for pattern in older for each in folder.glob(pattern))}:
+            path.unlink(missing_ok=True)
+        for path in new:
+            os.replace(path, folder / path.name)
+    except OSError as cause:
+        message = f'cannot write into {folder}: {cause.strerror}; give a folder that exists and is writable'
+        raise DataError(message, file=str(folder)) from cause
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def require_text(path: str) -> None:

@@ -10,10 +10,14 @@
 """The steps of an identification from files to files: what the commands and the demonstration call."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from os.path import realpath
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from robotid_ros.arrays import Array, require_names
 from robotid_ros.data import (
@@ -31,7 +35,7 @@ from robotid_ros.data.context import read_context
 from robotid_ros.data.storage import is_dataset
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.errors import DataError, MissingDependencyError
-from robotid_ros.files import write_text
+from robotid_ros.files import together, write_text
 from robotid_ros.identification import (
     IdentificationConfig,
     IdentificationResult,
@@ -172,12 +176,21 @@ class Files:
             judging = self.validation_settings or self.settings
             held_out, _, more = load_datasets(self.validation, judging, topic=self.topic)
             summaries += more
+            _require_different(training, held_out)
         strokes = [read_strokes(path, self.settings, self.topic) for path in self.friction]
         summaries += [
             f'friction   {Path(path).name}: {each.count} steady strokes'
             for path, each in zip(self.friction, strokes, strict=True)
         ]
         return training, held_out, strokes, summaries
+
+
+def _require_different(training: Sequence[Dataset], held_out: Sequence[Dataset]) -> None:
+    """Raise a DataError if one recording, be it in two files, trains and judges."""
+    for one, other in product(training, held_out):
+        if len(one) == len(other) and np.array_equal(one.q, other.q) and np.array_equal(one.tau, other.tau):
+            names = ' and '.join(each.sources[0] for each in (one, other))
+            raise DataError(f'{names} are one recording; a model cannot be judged on its own data')
 
 
 def identify_files(
@@ -213,6 +226,10 @@ def identify_files(
     )
 
 
+_WRITTEN = ('calibrated.urdf', 'training_*.npz', 'validation_*.npz', 'report.html', REPLAY)
+"""Beside result.yaml: of another identification they would be taken for its own."""
+
+
 def write_identification(
     folder: Path,
     identification: Identification,
@@ -222,36 +239,36 @@ def write_identification(
 ) -> list[Path]:
     """Write result.yaml, the datasets, report.html and, for a robot from a URDF, calibrated.urdf; return the paths.
 
-    The report is left out where its plotting library is not installed. For the truth of a simulation see
+    They take their names together, in place of those of an earlier identification. The report is left out where its
+    plotting library is not installed. For the truth of a simulation see
     :func:`robotid_ros.report.identification.identification_report`. A DataError says that the folder cannot be written.
     """
     from robotid_ros.report.identification import identification_report  # not at the top: no command needs it to start
     from robotid_ros.report.page import write_report
 
     model, result = identification.model, identification.result
-    written = [folder / 'result.yaml']
-    result.save(written[0])
-    if model.source is not None:
-        written.append(folder / 'calibrated.urdf')
-        write_text(written[-1], calibrated_urdf(model, result))
-    for name, datasets in (('training', identification.training), ('validation', identification.validation)):
-        for number, dataset in enumerate(datasets, 1):
-            written.append(folder / f'{name}_{number}.npz')
-            save_dataset(written[-1], dataset)
-    try:
-        report = identification_report(
-            model,
-            result,
-            identification.training,
-            validation=identification.validation,
-            true_base=true_base,
-            true_friction=true_friction,
-        )
-        write_report(report, folder / 'report.html')
-        written.append(folder / 'report.html')
-    except MissingDependencyError:
-        pass
-    return written
+    names = ['result.yaml']
+    with together(folder, names[0], _WRITTEN) as place:
+        result.save(place / names[0])
+        if model.source is not None:
+            names.append('calibrated.urdf')
+            write_text(place / names[-1], calibrated_urdf(model, result))
+        for name, datasets in (('training', identification.training), ('validation', identification.validation)):
+            for number, dataset in enumerate(datasets, 1):
+                names.append(f'{name}_{number}.npz')
+                save_dataset(place / names[-1], dataset)
+        with suppress(MissingDependencyError):
+            report = identification_report(
+                model,
+                result,
+                identification.training,
+                validation=identification.validation,
+                true_base=true_base,
+                true_friction=true_friction,
+            )
+            write_report(report, place / 'report.html')
+            names.append('report.html')
+    return [folder / name for name in names]
 
 
 def render_again(folder: Path, model: RobotModel) -> Path:

@@ -101,6 +101,10 @@ def _external(
     if len(time) < 32:
         raise DataError(f'{path}: expected at least 32 samples with positions and torques, got {len(time)}')
     rate = 1.0 / float(np.median(np.diff(time)))
+    if options.filter >= 0.5 * rate:
+        raise DataError(
+            f'--filter: expected less than half the rate of {path}, {0.5 * rate:.4g} Hz, got {options.filter:g}'
+        )
     even = np.arange(time[0], time[-1], 1.0 / rate)
     q, tau = (
         np.stack([np.interp(even, time, column) for column in values[whole][first].T], axis=1)

@@ -91,6 +91,8 @@ def _layout(names: tuple[str, ...], path: Path) -> dict[str, Sequence[str | None
     found = ', '.join(names)[:200]
     if not exported and 'time' not in names:
         message = f"{path}: expected a column 'time' [s] in the first line; it has: {found}"
+        if len(names) == 1 and any(mark in found for mark in ';\t'):
+            message += '; expected commas between columns, and points in numbers'
         raise DataError(message, name='time', found=names)
     if not joints:
         raise DataError(f"{path}: expected columns 'position/<joint>' [rad]; it has: {found}")

@@ -157,20 +157,22 @@ def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
     return float(100.0 * np.sqrt(max(spread, 0.0) / max(float(np.sum(torque**2)), 1e-300)))
 
 
-def error_at_rest(fit: TorqueFit, rows: Rows, drives: Array) -> tuple[Array, Array]:
+def error_at_rest(
+    fit: TorqueFit, rows: Rows, model: RobotModel, judging: Sequence[Dataset] = ()
+) -> tuple[Array, Array]:
     """Return the error of the torque that holds the arm at rest, and that torque, root mean squares, shape (n,) [N m].
 
     The error is what the parameters' covariance leaves open in the places of the motion, and what the model leaves of
-    the torque in the mean of each group of states. ``drives``, shape (n, n), are motors over joints; the torques are
-    those of the joints.
+    the torque in the mean of each group of states, of the recordings that are ``judging`` where there are some.
     """
-    samples = rows.samples.thinned(ENOUGH)
+    samples, drives = rows.samples.thinned(ENOUGH), model.drives
     still = np.zeros_like(samples.q)
     holding = np.einsum('mj,Nmb->Njb', drives, rows.base.regressor(samples.q, still, still), optimize=True)
     b = len(fit.base_values)
     left_open = np.einsum('Nnb,bc,Nnc->n', holding, fit.covariance[:b, :b], holding, optimize=True) / len(samples)
-    torque = predicted_torque(rows.base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
-    missed, label = (samples.measured - torque) @ drives, groups(samples, GROUPS)
+    judged = evenly_weighted(judging, model, fit.bandwidth) if judging else samples
+    torque = predicted_torque(rows.base, fit.friction, fit.base_values, fit.friction_parameters, judged, fit.rest)
+    missed, label = (judged.measured - torque) @ drives, groups(judged, GROUPS)
     means = np.array([missed[label == k].mean(axis=0) for k in np.unique(label)])
     error = np.sqrt(np.maximum(left_open, 0.0) + np.mean(means**2, axis=0))
     return error, np.sqrt(np.mean((holding @ fit.base_values) ** 2, axis=0))

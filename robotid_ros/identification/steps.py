@@ -201,16 +201,17 @@ def identify(
         error = judged.relative_error_total
         if error > max(_ELSEWHERE[0] * learnt.relative_error_total, _ELSEWHERE[1]):
             report(0.97, 'compare the recordings to judge by with the description')
-            notes = (*notes, *_apart(_listed(validation), model, setup))
+            notes = (*notes, *_apart(training, _listed(validation), model, setup))
     result = replace(result, notes=notes)
     report(1.0, 'done')
     return result
 
 
-def _apart(datasets: Sequence[Dataset], model: RobotModel, setup: SetUp) -> list[str]:
-    """Return a sentence for each difference from the description that only training or recordings to judge by have."""
-    found = find_setups(datasets, model)[0][-1].findings
+def _apart(training: Sequence[Dataset], judging: Sequence[Dataset], model: RobotModel, setup: SetUp) -> list[str]:
+    """Return a sentence for each difference that training and recordings to judge by do not share, or show together."""
+    found, both = (find_setups(datasets, model)[0][-1].findings for datasets in (judging, [*training, *judging]))
     here, there = ({(each.kind, each.joints): each for each in listed} for listed in (setup.findings, found))
+    there |= {(each.kind, each.joints): each for each in both if each.kind == 'change'}
     said = 'the recordings to judge by were made in another set-up'
     new = [f'{said}: {each.text}; {each.remedy}' for key, each in there.items() if key not in here]
     return new + [f'{said}, in which this is not so: {each.text}' for key, each in here.items() if key not in there]
@@ -331,7 +332,7 @@ def conclude(
     uses = good_for(
         metrics[judge],
         left_by_bodies(metrics[judge], metrics[seen], solid_metrics[seen]),
-        error_at_rest(fit, rows, model.drives),
+        error_at_rest(fit, rows, model, judges.get('validation', ())),
         known_parameters(fit.base_values, fit.std[: len(fit.base_values)]),
         usable,
     )

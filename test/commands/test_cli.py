@@ -10,6 +10,7 @@
 """The command line as a user meets it: one clear line for bad input, exit codes, files."""
 
 import re
+import shutil
 import subprocess
 import sys
 from argparse import Namespace
@@ -112,6 +113,10 @@ BAD = [
         ['identify', '{second}', '--robot', '{one_joint}', '--validate-excitation', '{excitation}'],
         '--validate-excitation belongs to the recordings to judge by',
     ),
+    (
+        ['identify', '{second}', '--robot', '{one_joint}', '--validate', '{copy}'],
+        'are one recording; a model cannot be judged on its own data',
+    ),
 ]
 
 
@@ -136,6 +141,7 @@ def files(tmp_path: Path) -> dict[str, str]:
             tmp_path / f'{name}.csv',
             {'time': 0.01 * np.arange(1500), 'position/j': 0.5 * np.sin(phase), 'effort/j': effort},
         )
+    shutil.copy(tmp_path / 'second.csv', tmp_path / 'copy.csv')
     trajectory = {'base_frequency': 0.1, 'a': [[1.0, 0.5]], 'b': [[0.0, 0.0]], 'offset': [0.0]}
     limits = {'lower': [-9.0], 'upper': [9.0], 'velocity': [9.0], 'effort': [9.0], 'acceleration': [9.0]}
     excitation = {'format': FORMAT, 'joints': ['other'], 'base_parameters': 1, 'settings': {}}
@@ -153,6 +159,7 @@ def files(tmp_path: Path) -> dict[str, str]:
         'text': 'text.txt',
         'one_joint': 'one_joint.urdf',
         'second': 'second.csv',
+        'copy': 'copy.csv',
         'other': 'other.csv',
         'second_excitation': 'second_excitation.yaml',
     }

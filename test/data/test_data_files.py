@@ -188,6 +188,7 @@ def test_csv_columns_in_any_order_with_holes(tmp_path):
     [
         ('', 'expected a line with the names of the columns, got none'),
         ('joint,position/a\n0,1\n', "expected a column 'time'"),
+        ('time;position/a\n0,5;1\n', 'expected commas between columns, and points in numbers'),
         ('0.0,1,1\n0.1,2,2\n', 'line 1: expected names of columns, got numbers'),
         ('time,velocity/a\n0,1\n', "expected columns 'position/<joint>'"),
         ('time,position/a\n', 'expected numbers below the names of the columns, got none'),

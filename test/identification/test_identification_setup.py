@@ -356,6 +356,23 @@ def test_recordings_of_different_set_ups_are_told_apart(where: str) -> None:
     assert any(note.startswith('set-up: gravity acts along') for note in notes) == (where in ('training', 'both'))
 
 
+def test_a_load_that_only_the_recording_to_judge_by_has_is_told_and_spoils_gravity_compensation() -> None:
+    loaded = np.array(SHORT.inertial)
+    loaded[-1] += inertial_parameters(8.0, np.array([-0.5, 0.0, 0.1]), 0.05 * np.eye(3))
+    data = []
+    for seed, bodies in enumerate((SHORT.inertial, loaded)):
+        rng = np.random.default_rng(seed)
+        motion = fourier_motion(3, rng, size=0.8, seconds=12.0)
+        torque = pinocchio_torque(replace(SHORT, inertial=bodies), *motion[1:]) + SIZES[:3] * np.sign(motion[2])
+        data.append(dataset(SHORT, motion, torque + 0.05 * SIZES[:3] * rng.standard_normal(torque.shape)))
+    good = {}
+    for judged_by in data:
+        result = identify(data[0], SHORT, validation=judged_by)
+        told = any('another set-up: the load of the arm changed half way' in note for note in result.notes)
+        good[told] = {use.name: use.good for use in result.good_for}['gravity compensation']
+    assert good == {False: True, True: False}
+
+
 def test_torques_are_compared_with_the_masses_of_an_arm_as_it_stands() -> None:
     """On a ceiling, gravity turns round: beside the description as it is, all torques would look reversed."""
     data = recorded(0, replace(ARM, gravity=-ARM.gravity))

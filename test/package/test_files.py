@@ -22,7 +22,7 @@ from errors_helpers import refused
 
 from robotid_ros import cli
 from robotid_ros.errors import DataError
-from robotid_ros.files import atomic_file, output_folder, remove_unused_folders, require_folder, write_text
+from robotid_ros.files import atomic_file, output_folder, remove_unused_folders, require_folder, together, write_text
 
 FULL = """
 import resource, signal, sys
@@ -55,6 +55,34 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
     assert done.stdout == f'cannot write {path}: File too large\n', done.stderr
     assert path.read_text() == 'old'
     assert [file.name for file in tmp_path.iterdir()] == ['x.txt']
+
+
+def test_files_take_their_names_together_or_not_at_all(tmp_path):
+    """A new result beside old data made a report of both."""
+    for name in ('result', 'data_1', 'data_2', 'notes'):
+        (tmp_path / name).write_text('old')
+
+    def fail() -> None:
+        with together(tmp_path, 'result', ['data_*']) as place:
+            write_text(place / 'result', 'new')
+            write_text(place / 'no_folder' / 'data_1', 'new')
+
+    with pytest.raises(DataError, match='cannot write'):
+        fail()
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == dict.fromkeys(
+        ('result', 'data_1', 'data_2', 'notes'), 'old'
+    )
+    with together(tmp_path, 'result', ['data_*']) as place:
+        for name in ('result', 'data_1'):
+            write_text(place / name, 'new')
+        assert (tmp_path / 'result').read_text() == 'old'
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
+        'result': 'new',
+        'data_1': 'new',
+        'notes': 'old',
+    }
+    with pytest.raises(DataError, match='give a folder that exists'):
+        together(tmp_path / 'none', 'result', []).__enter__()
 
 
 def test_an_interrupt_leaves_the_old_file(tmp_path):
