@@ -19,7 +19,7 @@ from robotid_ros.execution.belief import Belief
 from robotid_ros.execution.delay import DelayGrowth, delay_on_path, goes_on, motion_at
 from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.joint_motion import JointMotion
-from robotid_ros.execution.run import RunPlan
+from robotid_ros.execution.run import OUTSIDE, RunPlan
 from robotid_ros.settings import Settings, setting
 
 _SHOWS = 0.02
@@ -114,6 +114,7 @@ class Following:
         self.belief = Belief(plan.joint_names, plan.windows.check.model.limits.velocity, config.stamp_error)
         self._start = plan.reference.evaluate([0.0])[0][0]
         self.growth = DelayGrowth(len(self._start))
+        self._outside = np.full(len(self._start), OUTSIDE)
         self.tracking_error = 0.0
         self.pushing = self.confirmed = False
         self._led: tuple[Array, float] | None = None
@@ -140,7 +141,7 @@ class Following:
         return (
             self._confirm(place, expected.position, _SHOWS, 'the arm')
             or self._watch_effort(expected, effort, time - self.config.tracking_delay)
-            or self._watch_limits(place, expected.position)
+            or self._watch_limits(place)
             or self._compare(place, expected.position)
             or self._watch_delay(expected, time)
         )
@@ -162,14 +163,15 @@ class Following:
         self.pushing = self.pushing or problem is not None
         return problem
 
-    def _watch_limits(self, position: Array, expected: Array) -> str | None:
-        """Return that a joint is beyond its limits by more than a healthy arm strays from its path, which may begin so.
+    def _watch_limits(self, position: Array) -> str | None:
+        """Return that a joint is beyond its limits by more than a healthy arm strays from its path.
 
-        An arm that stands a little outside is led inside.
+        One that stood outside at the start is led inside, and may be no further out than it was.
         """
         limits, stray = self.plan.windows.check.model.limits, self.config.path_distance
-        beyond = np.maximum(limits.lower - position, position - limits.upper)
-        beyond -= np.maximum(np.maximum(limits.lower - expected, expected - limits.upper), 0.0)
+        outside = np.maximum(np.maximum(limits.lower - position, position - limits.upper), 0.0)
+        beyond = outside - self._outside
+        self._outside = np.minimum(self._outside, outside)
         k = int(np.argmax(beyond))
         if beyond[k] <= stray:
             return None

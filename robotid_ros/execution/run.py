@@ -39,7 +39,7 @@ _AT_REST = 1e-6
 _MOST_REFERENCE_POINTS = 2000
 _LOOKED_AT = 3.0
 """Periods in which every window's stop is checked before the start."""
-_OUTSIDE = 0.1
+OUTSIDE = 0.1
 """How far outside a joint may stand and is led back inside [rad or m]; a stop may end there."""
 _INSIDE = 0.005
 """How far inside it is led [rad or m]."""
@@ -188,10 +188,10 @@ def _led_inside(position: Array, check: ReferenceCheck) -> Array:
     limits = check.limits
     out = np.maximum(limits.lower - position, position - limits.upper)
     k = int(np.argmax(out))
-    if out[k] > _OUTSIDE:
+    if out[k] > OUTSIDE:
         raise ExcitationError(
             f"joint '{check.model.joint_names[k]}' stands at {position[k]:.4g}, outside its limits "
-            f'{limits.lower[k]:.4g} to {limits.upper[k]:.4g}; move it inside first (up to {_OUTSIDE:g} '
+            f'{limits.lower[k]:.4g} to {limits.upper[k]:.4g}; move it inside first (up to {OUTSIDE:g} '
             'outside, the start does that)'
         )
     room = np.minimum(_INSIDE, 0.4 * (limits.upper - limits.lower))

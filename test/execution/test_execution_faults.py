@@ -17,7 +17,19 @@ from time import process_time
 import numpy as np
 import pytest
 from excitation_helpers import limits, planar_arm
-from execution_loop import BLEND_PLAN, BOOT, CHECK, EPOCH, MODEL, PLAN, STEP, Loop, State, assert_within_limits
+from execution_loop import (
+    BLEND_PLAN,
+    BOOT,
+    CHECK,
+    EPOCH,
+    MODEL,
+    PLAN,
+    STEP,
+    TRAJECTORY,
+    Loop,
+    State,
+    assert_within_limits,
+)
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -207,6 +219,19 @@ def test_an_arm_that_stands_as_its_path_sets_out_is_not_sent_the_next_piece(move
         motion = following.reference(time if moves else 0.0)
         following.belief.receive(motion.position, motion.velocity, time, BOOT + time)
     assert following.shift(0.06, 0.11) == shift
+
+
+def test_an_arm_just_outside_its_limits_is_led_inside_and_must_stay_there():
+    limit = CHECK.limits.upper[0]
+    config = RunConfig(periods=2, settling_time=0.3, ramp_velocity=1.5)
+    following = Following(plan_run(np.array([limit + 0.08, 0.0, 0.0]), TRAJECTORY, CHECK, config), WatchdogConfig())
+    for time in np.arange(-0.3, 0.0, STEP):
+        place = np.array([limit + 0.08 - 0.085 * (time + 0.3) / 0.3, 0.0, 0.0])
+        assert following.receive(place, np.array([-0.28, 0.0, 0.0]), time, BOOT + time) is None
+    out = np.array([0.015, 0.0, 0.0])
+    said = [following.receive(place + k * out, None, 0.02 * k, BOOT + 0.02 * k) for k in range(5)]
+    assert said[:2] == [None, None]
+    assert 'outside its limits' in said[-1]
 
 
 def test_a_window_that_comes_too_late_for_a_controller_that_blends_is_left_out():
