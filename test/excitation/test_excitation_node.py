@@ -649,13 +649,7 @@ def broken(*_, **__):
 def receive(self, position, velocity, time, *rest, receive=Following.receive):
     return broken() if time > 0.8 else receive(self, position, velocity, time, *rest)
 
-def plan_run(position, *rest, plan_run=excitation.plan_run, calls=[]):
-    plan = plan_run(position, *rest)
-    calls.append(plan)
-    position += 0.02 * (len(calls) == 1)  # as if it had been measured elsewhere
-    return plan
-
-excitation.stoppable_design, Following.receive, excitation.plan_run = broken, receive, plan_run
+excitation.stoppable_design, Following.receive = broken, receive
 excitation.main()
 """
 
@@ -675,7 +669,6 @@ def test_a_fault_of_our_own_is_answered_and_stops_the_arm_and_the_node_lives_on(
             return answers[-1].success
 
         user.until(started, 'a start')
-        assert any('moved while the run was planned; let the arm rest' in answer.message for answer in answers)
 
         def faulty():
             if second.lines[-1].endswith('can command the arm too now'):  # /excitation, which was discovered late
