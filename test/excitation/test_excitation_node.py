@@ -438,7 +438,13 @@ def recorder(world, user, tmp_path):
         with NodeProcess(['-m', 'robotid_ros.nodes.recorder', '--ros-args', *told], environment) as process:
             user.until(lambda: said, 'it speaks')
             start(user)
-            user.until(lambda: said[-1].message.startswith('recording'), 'it records')
+
+            def records():
+                if user.value('state') == 'stopped':  # the graph told the recorder of the reference too late
+                    start(user)
+                return said[-1].message.startswith('recording')
+
+            user.until(records, 'it records')
             yield process
     finally:
         user.node.destroy_subscription(subscription)
