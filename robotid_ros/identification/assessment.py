@@ -33,6 +33,7 @@ from robotid_ros.identification.judge import (
 )
 from robotid_ros.identification.model_choice import Chosen, samples_of_datasets
 from robotid_ros.identification.samples import ENOUGH, evenly_weighted
+from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.terms import PLAIN
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
 from robotid_ros.identification.verdict import Metrics, beaten_by_plain, torque_metrics
@@ -100,10 +101,11 @@ def left_by_bodies(judged: Metrics, seen: Metrics, solid: Metrics) -> float:
     return float(np.sqrt(max(judged.relative_error_total**2 + lost, 0.0)))
 
 
-def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Array, Score]:
+def held_out(fit: TorqueFit, rows: Rows, model: RobotModel, setup: SetUp) -> tuple[Metrics, Array, Score]:
     """Return the errors in groups of states that were held out, the parameters (K, b + n k) of the others, and a score.
 
-    The friction's shape and the weights are those of the fit, which saw all groups; friction at rest does not count.
+    The score is of the recorded efforts, which all set-ups share. The friction's shape and the weights are those of the
+    fit, which saw all groups; friction at rest does not count.
     """
     base = rows.base
     assert isinstance(base, BaseParameters)
@@ -117,7 +119,7 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Ar
     predicted = predicted_by_others(label, samples.recorded(rigid), samples.recorded(own), found)
     measured, predicted = samples.measured @ model.drives, predicted @ model.drives
     metrics = torque_metrics(model.joint_names, measured, predicted)
-    return metrics, found, Score.of_errors(measured - predicted, label)
+    return metrics, found, Score.of_errors(setup.efforts(measured - predicted), label)
 
 
 def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:

@@ -181,7 +181,7 @@ class Evidence:
         bench = Bench.of_parts([self.part(rows, torque, label == k) for k in np.unique(label)])
         precision = self.solve(bench.total, free=free).precision
         found = bench.score(lambda info: self.solve(info, precision, free=free).parameters)
-        return replace(found, squares=found.squares / setup.units**2)
+        return replace(found, squares=found.squares / _units(setup) ** 2)
 
     def of_change(self, setup: SetUp, moments: Sequence[int]) -> tuple[float, list[float]]:
         """Return the cost of a set-up, and its costs with another last link from each of some moments on.
@@ -238,6 +238,11 @@ class Evidence:
             turned = gravity / size + step @ across
             gravity = size * turned / np.linalg.norm(turned)
         return replace(setup, gravity=gravity)
+
+
+def _units(setup: SetUp) -> Array:
+    """Return what the efforts that make each torque are multiplied with, shape (n,), in the mean."""
+    return np.asarray(np.sqrt(np.sum(setup.torque**2, axis=1) / np.count_nonzero(setup.torque, axis=1)))
 
 
 def mutual_factors(rows: Array, dq: Array, torque: Array) -> Array:

@@ -112,11 +112,6 @@ class SetUp:
         return not all(each.undone for each in self.findings)
 
     @property
-    def units(self) -> Array:
-        """What the efforts that make each torque are multiplied with, shape (n,), in the mean."""
-        return np.asarray(np.sqrt(np.sum(self.torque**2, axis=1) / np.count_nonzero(self.torque, axis=1)))
-
-    @property
     def obstacle(self) -> str:
         """Why no controller may be fed by a model of this recording, with the remedy, or nothing.
 

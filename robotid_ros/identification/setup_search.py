@@ -116,7 +116,7 @@ def find_setups(
             challenger = search.best_described(setup, held)
         if not any(each.kind == 'units' for each in setup.findings):
             found = (challenger, search.in_several_units(setup, held))
-            challenger = min(filter(None, found), key=lambda pair: search.improbable(pair[0]), default=None)
+            challenger = min(filter(None, found), key=lambda pair: pair[1].value + search.price(pair[0]), default=None)
         if changed is not None and (challenger is None or changed[1].value < challenger[1].value):
             setups.append(replace(setup, findings=(*setup.findings, changed[0])))
             break
@@ -228,7 +228,7 @@ class _Search:
         least_error = min((error for _, error in finalists), key=lambda error: error.value)
         # Of those that explain as much, the most probable one.
         as_good = [pair for pair in finalists if not pair[1].contradicted_by(least_error, 1, _SLIGHT)]
-        best, least_error = min(as_good, key=lambda pair: self.improbable(pair[0]))
+        best, least_error = min(as_good, key=lambda pair: screen.cost(pair[0]) + _UNUSUAL * count_reversed(pair[0]))
         known = setup.findings
         alike_in_kind = sum(each.findings[-1].kind == best.findings[-1].kind for _, each in candidates)
         # Friction that drives a joint explains a reversed torque as well, and in both: which needs stranger bodies?
@@ -251,16 +251,16 @@ class _Search:
         # Hypotheses count within their kind, since all kinds are as likely. Bodies that the description excludes may
         # explain states left out nearly as well: how strange they are counts too.
         fall, sure = held.gain(least_error)[0], held.loses_to(least_error, alike_in_kind)
-        fall -= _free(best) * _UNUSUAL / screen.independent
+        fall -= self.price(best)
         added = max(len(best.findings) - len(known), 1)
         bodies = screen.strangeness(setup) - screen.strangeness(best)
         if bodies > added * _UNUSUAL and held.loses_to(least_error):
             fall, sure = fall + bodies / screen.independent, True
         return (best, least_error) if sure and self.takes(fall / added, best.findings[-1]) else None
 
-    def improbable(self, setup: SetUp) -> float:
-        """Return the cost of a set-up with what its findings are free to choose."""
-        return self.screen.cost(setup) + _UNUSUAL * max(count_reversed(setup), _free(setup))
+    def price(self, setup: SetUp) -> float:
+        """Return the fall of L that a set-up has to be worth for what its last finding was free to choose."""
+        return _free(setup) * _UNUSUAL / self.screen.independent
 
     def takes(self, fall: float, finding: Finding) -> bool:
         """Return whether a fall of L is worth a finding; one that is not, and could be, is kept as a doubt."""

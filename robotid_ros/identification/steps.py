@@ -35,7 +35,7 @@ from robotid_ros.identification.assessment import (
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import Candidate, estimate
 from robotid_ros.identification.information import PASSES, Rows
-from robotid_ros.identification.judge import DOUBTFUL, WORTH, Decision, Score
+from robotid_ros.identification.judge import DOUBTFUL, WORTH, Decision
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.model_choice import (
     Chosen,
@@ -60,7 +60,6 @@ from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import TorqueFit, with_rest
 from robotid_ros.identification.verdict import (
     WRONG,
-    Metrics,
     good_for,
     good_for_nothing,
     judge_joints,
@@ -156,7 +155,9 @@ def identify(
         # What a simple model takes for another set-up may be friction that the whole one knows.
         report(0.75, 'compare with a set-up that has less findings')
         other = _fitted(training, model, simpler[-1], config, silent, strokes)
-        (with_it, new), (without, old) = (_held_out(*each) for each in (kept, other))
+        (with_it, _, new), (without, _, old) = (
+            held_out(fit, chosen.rows, arm, chosen.setup) for arm, chosen, fit, _ in (kept, other)
+        )
         gained, last, held = old.gain(new)[0], setup.findings[-1], simpler.pop()
         if gained > (WORTH if setup.lost and not held.lost else 0.0):  # what cannot be undone has to be worth a refusal
             break
@@ -215,12 +216,6 @@ def _apart(training: Sequence[Dataset], judging: Sequence[Dataset], model: Robot
     said = 'the recordings to judge by were made in another set-up'
     new = [f'{said}: {each.text}; {each.remedy}' for key, each in there.items() if key not in here]
     return new + [f'{said}, in which this is not so: {each.text}' for key, each in here.items() if key not in there]
-
-
-def _held_out(arm: RobotModel, chosen: Chosen, fit: TorqueFit, ways: Sequence[Candidate]) -> tuple[Metrics, Score]:
-    """Return the errors in states left out, and their score in the recorded efforts, which set-ups share."""
-    metrics, _, score = held_out(fit, chosen.rows, arm)
-    return metrics, replace(score, squares=score.squares / chosen.setup.units**2)
 
 
 def _fitted(
@@ -293,7 +288,7 @@ def conclude(
     seen = judge = 'validation' if 'validation' in metrics else 'training'
     if judge == 'training' and config.automatic:
         judge = 'held_out'
-        metrics[judge], without, _ = held_out(fit, rows, model)
+        metrics[judge], without, _ = held_out(fit, rows, model, chosen.setup)
     samples = rows.samples
     size = torque_size(sets['training'], model)
     verdicts = judge_joints(
