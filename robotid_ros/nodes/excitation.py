@@ -60,7 +60,8 @@ from robotid_ros.settings import setting
 
 NO_TRAJECTORY = 'no trajectory yet: call ~/design'
 _STATUS_PERIOD = 0.5
-_MOVED = 0.01
+_MOVED = 0.02
+"""How far apart joint states of an arm at rest may be [rad or m]: some steps of the coarsest encoders."""
 _LAST_WAIT = 4.0
 """How long a node that ends waits for the arm to be seen at rest [s]."""
 
