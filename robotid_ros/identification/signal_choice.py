@@ -178,21 +178,30 @@ def choose_delay(
     samples_of : callable
         From datasets to the samples to compare by, with the terms' past.
     """
-    shortest = min(np.bincount(each.trajectory).min() / each.rate for each in datasets)
-    last = _DELAYS[-1]
-    while last < _SLOWEST_PATH and 40.0 * last <= shortest:
-        last *= 2.0
-    still = shifted_alike(datasets, 0.0, last)
-    label = groups(samples_of(still), GROUPS)
 
-    def errors(delay: float) -> Score:
-        moved = samples_of(shifted_alike(datasets, delay, last))
-        speed = np.abs(moved.dq) / np.maximum(np.abs(moved.dq).max(axis=0), 1e-9)
-        return terms.score(replace(moved, weight=moved.weight * (speed > _SETTLED)), label)
+    def search(last: float) -> tuple[float, Decision, bool]:
+        still = shifted_alike(datasets, 0.0, last)
+        label, tried = groups(samples_of(still), GROUPS), dict[float, float]()
 
-    equations = sum(each.q.size for each in still)
-    first = (_DELAYS[0], -_DELAYS[0])
-    return _constant('delay of the torque', _enough(terms, equations), errors, first, _vertex, last=last)
+        def errors(delay: float) -> Score:
+            moved = samples_of(shifted_alike(datasets, delay, last))
+            speed = np.abs(moved.dq) / np.maximum(np.abs(moved.dq).max(axis=0), 1e-9)
+            score = terms.score(replace(moved, weight=moved.weight * (speed > _SETTLED)), label)
+            tried[delay] = score.value
+            return score
+
+        enough, first = _enough(terms, sum(each.q.size for each in still)), (_DELAYS[0], -_DELAYS[0])
+        found, decision = _constant('delay of the torque', enough, errors, first, _vertex, last=last)
+        best = min(tried, key=tried.__getitem__, default=0.0)
+        return found, decision, abs(best) == last
+
+    found, decision, ended = search(_DELAYS[-1])
+    shortest, longest = min(np.bincount(each.trajectory).min() / each.rate for each in datasets), _DELAYS[-1]
+    while longest < _SLOWEST_PATH and 40.0 * longest <= shortest:
+        longest *= 2.0
+    if ended and longest > _DELAYS[-1]:  # which leaves out more at the ends of runs
+        found, decision, _ = search(longest)
+    return found, decision
 
 
 def choose_lag(terms: Terms, few: Samples, samples: Samples) -> tuple[float, Decision]:
