@@ -153,7 +153,7 @@ def identify(
     kept = _fitted(training, model, setup, config, report, strokes)
     while simpler and setup.findings[-1].kind not in ('change', 'magnitude'):  # no set-up tells these
         # What a simple model takes for another set-up may be friction that the whole one knows.
-        report(0.75, 'compare with a set-up that has less findings')
+        report(0.75, 'compare with the set-up without its last finding')
         other = _fitted(training, model, simpler[-1], config, silent, strokes)
         (with_it, _, new), (without, _, old) = (
             held_out(fit, chosen.rows, arm, chosen.setup) for arm, chosen, fit, _ in (kept, other)
