@@ -268,6 +268,10 @@ def test_the_command_writes_levels_and_counts_alarms(tmp_path: Path, capsys: pyt
     content = yaml.safe_load((tmp_path / 'out' / 'contact.yaml').read_text())
     assert ContactLevels.from_dict(content['contact']).joint_names == model.joint_names
     assert (tmp_path / 'out' / 'contact.hpp').is_file()
-    for wrong, says in ((['--alarms', '0'], 'expected a positive number'), (['--filter', '-1'], 'expected a positive')):
+    for wrong, says in (
+        (['--alarms', '0'], 'expected a positive number'),
+        (['--filter', '-1'], 'expected a positive'),
+        (['--filter', '60'], 'expected less than half the rate of'),
+    ):
         assert main([*start, *wrong]) == 2
         assert says in capsys.readouterr().err
