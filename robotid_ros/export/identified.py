@@ -147,15 +147,13 @@ def identified_model(
     """Return the formulas of an identified arm, with the identified parameters for its own.
 
     tau = Y_b(q, dq, ddq) beta + tau_f(q, dq, load = Y_b beta): what :class:`TorquePredictor` returns,
-    to round-off, whatever the friction model. Friction at rest, where the result has some, is in the generated
-    function ``recorded_torque``, which is :meth:`TorquePredictor.measured_torque` at full bandwidth; of friction that
-    builds up along the way it knows the last direction only.
+    to round-off, whatever the friction model.
 
     ``snap``: sines and relative lengths taken as zero; see :func:`robotid_ros.dynamics.minimal_model`. Raises a
     RobotIdError if the result belongs to another arm.
     """
     predictor = TorquePredictor(model, result)  # refuses the result of another arm
-    friction, rest = result.friction, result.rest_friction
+    friction = result.friction
     losses = JointFriction(
         name=result.friction.name,
         parameters=tuple(
@@ -168,7 +166,6 @@ def identified_model(
         torque=lambda joint, velocity, parameters, load, position: friction.of_joint(joint).expression(
             velocity, parameters, load, position, functions=_SYMBOLIC
         ),
-        rest=None if rest is None else np.column_stack([rest.speed, rest.torque]),
     )
     minimal = minimal_model(
         predictor.model,

@@ -74,7 +74,6 @@ def assembled(
         usable=False,
         reason='nobody has judged it',
         metrics={},
-        rest_friction=fit.rest,
     )
 
 

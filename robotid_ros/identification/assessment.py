@@ -78,7 +78,7 @@ def _measured_and_predicted(
     base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]
 ) -> tuple[Array, Array]:
     samples = evenly_weighted(datasets, model, fit.bandwidth)
-    predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
+    predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples)
     return samples.measured @ model.drives, predicted @ model.drives
 
 
@@ -87,7 +87,7 @@ def errors_in_motion(
 ) -> Array:
     """Return the errors against the torque as recorded, shape (n,) [N m], with the weights that a fit gives samples."""
     samples = samples_of_datasets(datasets, model, config).with_bandwidth(fit.bandwidth)
-    predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
+    predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples)
     squares = ((samples.measured - predicted) @ model.drives) ** 2
     return np.asarray(np.sqrt(np.sum(samples.weight * squares, axis=0) / np.maximum(samples.weight.sum(axis=0), 1e-12)))
 
@@ -105,7 +105,7 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel, setup: SetUp) -> tup
     """Return the errors in groups of states that were held out, the parameters (K, b + n k) of the others, and a score.
 
     The score is of the recorded efforts, which all set-ups share. The friction's shape and the weights are those of the
-    fit, which saw all groups; friction at rest does not count.
+    fit, which saw all groups.
     """
     base = rows.base
     assert isinstance(base, BaseParameters)
@@ -173,7 +173,7 @@ def error_at_rest(
     b = len(fit.base_values)
     left_open = np.einsum('Nnb,bc,Nnc->n', holding, fit.covariance[:b, :b], holding, optimize=True) / len(samples)
     judged = evenly_weighted(judging, model, fit.bandwidth) if judging else samples
-    torque = predicted_torque(rows.base, fit.friction, fit.base_values, fit.friction_parameters, judged, fit.rest)
+    torque = predicted_torque(rows.base, fit.friction, fit.base_values, fit.friction_parameters, judged)
     missed, label = (judged.measured - torque) @ drives, groups(judged, GROUPS)
     means = np.array([missed[label == k].mean(axis=0) for k in np.unique(label)])
     error = np.sqrt(np.maximum(left_open, 0.0) + np.mean(means**2, axis=0))

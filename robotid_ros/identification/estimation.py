@@ -138,7 +138,6 @@ def fits_to_compare(
             base_values=values[: total.base],
             friction_parameters=np.concatenate([linear, shape], axis=1),
             bandwidth=rows.samples.runs[0].bandwidth,
-            rest=None,
         )
 
 

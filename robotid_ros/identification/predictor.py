@@ -121,7 +121,7 @@ class TorquePredictor:
         return self.at_joints(load + self.friction.torque(dq, self.result.friction_values, load, q))
 
     def measured_torque(self, datasets: Dataset | Sequence[Dataset]) -> Array:
-        """Return the predicted recorded torque along datasets: with the signal's bandwidth and friction at rest.
+        """Return the predicted recorded torque along datasets: with the signal's bandwidth.
 
         Returns
         -------
@@ -145,9 +145,7 @@ class TorquePredictor:
 
     def _predicted(self, samples: Samples) -> Array:
         result = self.result
-        return predicted_torque(
-            self.base, self.friction, result.base_values, result.friction_values, samples, result.rest_friction
-        )
+        return predicted_torque(self.base, self.friction, result.base_values, result.friction_values, samples)
 
     def metrics(self, datasets: Dataset | Sequence[Dataset]) -> Metrics:
         """Return the errors along datasets, against the torque as recorded, on every sample."""

@@ -27,7 +27,6 @@ from robotid_ros.friction.model import PER_JOINT
 from robotid_ros.friction.terms import LONGEST_DELAY
 from robotid_ros.identification.judge import Alternative, Decision
 from robotid_ros.identification.setup import SetUp
-from robotid_ros.identification.torque_fit import RestFriction
 from robotid_ros.identification.verdict import JointVerdict, Metrics, Use
 from robotid_ros.model.inertia import INERTIAL_NAMES, physical_violation
 from robotid_ros.reading import parse_yaml, read_bool, read_text, refusing
@@ -89,8 +88,6 @@ class IdentificationResult:
         What looked wrong in the data but is not certain.
     decisions : tuple of Decision
         What was chosen automatically, with the alternatives and their errors, in order.
-    rest_friction : RestFriction or None
-        Friction of joints at rest.
     provenance : mapping
         Plain numbers, strings and lists.
     setup : SetUp or None
@@ -125,7 +122,6 @@ class IdentificationResult:
     joints: tuple[JointVerdict, ...] = ()
     notes: tuple[str, ...] = ()
     decisions: tuple[Decision, ...] = ()
-    rest_friction: RestFriction | None = None
     cutoff: float | None = None
     delay: float = 0.0
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -238,18 +234,12 @@ class IdentificationResult:
             }
             for j, joint in enumerate(self.joint_names)
         }
-        plain, rest = self.plain_friction, self.rest_friction
+        plain = self.plain_friction
         return {
             'model': self.friction.name,
             **{name: self._by_joint(getattr(self.friction, name)) for name in PER_JOINT},
             'lag': float(self.friction.lag),
             'ripple_limit': float(self.friction.ripple_limit),
-            'rest': None
-            if rest is None
-            else {
-                joint: {'speed': float(speed), 'torque': float(torque)}
-                for joint, speed, torque in zip(self.joint_names, rest.speed, rest.torque, strict=True)
-            },
             'joints': joints,
             'urdf': None
             if plain is None
@@ -384,7 +374,6 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         )
     inertial = np.array([[link[name] for name in INERTIAL_NAMES] for link in standard.values()], dtype=float)
     _require_bodies(inertial, tuple(standard))
-    rest = friction['rest']
 
     def table(key: str) -> Array:
         rows = [[friction['joints'][joint][name][key] for name in known.names] for joint in joints]
@@ -429,12 +418,6 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         ),
         'notes': tuple(str(note) for note in data['notes']),
         'decisions': tuple(_decision(entry) for entry in data['decisions']),
-        'rest_friction': None
-        if rest is None
-        else RestFriction(
-            speed=np.array([rest[joint]['speed'] for joint in joints], dtype=float),
-            torque=np.array([rest[joint]['torque'] for joint in joints], dtype=float),
-        ),
         'provenance': data['provenance'],
     }
 

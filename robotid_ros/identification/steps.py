@@ -57,7 +57,7 @@ from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.setup_search import find_setups
 from robotid_ros.identification.signal_choice import like_training
-from robotid_ros.identification.torque_fit import TorqueFit, with_rest
+from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.identification.verdict import (
     WRONG,
     good_for,
@@ -234,9 +234,6 @@ def _fitted(
     report(0.7, 'estimate parameters')
     fit, estimated, ways = estimate(chosen, arm, config)
     decisions = (*chosen.decisions, *estimated)
-    if config.automatic and fit.friction.presliding is None:  # else it knows what is left of the last motion
-        fit, rest = with_rest(fit, chosen.rows, config)
-        decisions = (*decisions, rest)
     return arm, replace(chosen, decisions=decisions), fit, ways
 
 

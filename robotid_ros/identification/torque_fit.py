@@ -21,93 +21,20 @@ The white-noise formula H^-1 counts every sample as news; a signal filtered at f
 (Yule-Walker; order by Akaike's criterion), and the quadratic form is one FFT of the rows: it is
 the sum of their periodogram times the residual's spectrum.
 
-Friction of a joint at rest, from the direction of its last motion.
-
-A joint that comes to rest keeps a part of its friction torque against the direction of the last motion, in elastic
-gears and seals. The model's sign(v) is noise there. With d(t) the direction in which the joint last moved faster than
-v0, the torque at rest is taken as
-
-    tau_f = rho d(t)    where |v| < v0,
-
-one coefficient rho per joint. It is used to predict recorded torque, not as feed-forward.
-
-Which joints rest with the friction of their last motion, by torque that the fit has not seen.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import solve_toeplitz
 
-from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array
-from robotid_ros.errors import IdentificationError
+from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.friction import FrictionModel
-from robotid_ros.identification.config import AT_REST, IdentificationConfig
-from robotid_ros.identification.information import BaseRegressor, Rows
-from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
+from robotid_ros.identification.information import BaseRegressor
 from robotid_ros.identification.prior import Prior
-from robotid_ros.identification.samples import CHUNK, ENOUGH, Samples
-
-
-def last_direction(dq: Array, speed: Array, runs: Sequence[tuple[int, int]]) -> Array:
-    """Return d(t): 1 or -1 where a joint rests after motion in that direction, 0 where it moves or has not moved yet.
-
-    Parameters
-    ----------
-    dq : ndarray, shape (N, n)
-        [rad/s]
-    speed : ndarray, shape (n,)
-        v0, below which a joint rests [rad/s].
-    runs : sequence of (start, stop)
-
-    Returns
-    -------
-    ndarray, shape (N, n)
-    """
-    moving = np.abs(dq) >= speed
-    result = np.zeros_like(dq)
-    for start, stop in runs:
-        rows = slice(start, stop)
-        index = np.arange(stop - start)[:, None] * np.ones(dq.shape[1], dtype=np.int64)
-        last = np.maximum.accumulate(np.where(moving[rows], index, -1), axis=0)
-        direction = np.take_along_axis(np.sign(dq[rows]), np.maximum(last, 0), axis=0)
-        result[rows] = np.where((last >= 0) & ~moving[rows], direction, 0.0)
-    return result
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestFriction:
-    """Friction at rest of each joint.
-
-    Attributes
-    ----------
-    speed : ndarray, shape (n,)
-        v0 [rad/s or m/s]; 0 for a joint whose friction at rest is that of its friction model.
-    torque : ndarray, shape (n,)
-        rho [N m or N].
-    """
-
-    speed: Array
-    torque: Array
-
-    def __post_init__(self) -> None:
-        n = len(np.atleast_1d(self.speed))
-        for name in ('speed', 'torque'):
-            object.__setattr__(self, name, frozen_array(getattr(self, name), name, (n,), IdentificationError))
-
-    def resting(self, dq: Array) -> BoolArray:
-        """Return which samples are at rest, shape (N, n)."""
-        return np.asarray(np.abs(dq) < self.speed)
-
-    def friction_speed(self, dq: Array) -> Array:
-        """Return the speed for the friction model, shape (N, n): exactly zero at rest."""
-        return np.where(self.resting(dq), 0.0, dq)
-
-    def rest_torque(self, dq: Array, runs: Sequence[tuple[int, int]]) -> Array:
-        """Return the torque at rest, shape (N, n) [N m]; zero where the joint moves."""
-        return last_direction(dq, self.speed, runs) * self.torque
+from robotid_ros.identification.samples import CHUNK, Samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +61,6 @@ class TorqueFit:
     converged : bool
     reason : str
         Why it did not converge, or empty.
-    rest : RestFriction or None
-        Friction of joints that stand.
     prior : Prior or None
         What counts beside the data.
     search : ndarray or None, shape (cycles + 1,)
@@ -154,7 +79,6 @@ class TorqueFit:
     bandwidth: float | None
     converged: bool = True
     reason: str = ''
-    rest: RestFriction | None = None
     prior: Prior | None = None
     search: Array | None = None
 
@@ -171,7 +95,6 @@ def predicted_torque(
     base_values: Array,
     friction_parameters: Array,
     samples: Samples,
-    rest: RestFriction | None = None,
 ) -> Array:
     """Return the prediction of the recorded torque along some samples.
 
@@ -184,8 +107,6 @@ def predicted_torque(
     friction_parameters : ndarray, shape (n, k + s)
     samples : Samples
         Their runs give the bandwidth.
-    rest : RestFriction, optional
-        Friction of joints that stand.
 
     Returns
     -------
@@ -195,14 +116,11 @@ def predicted_torque(
     torque = np.empty_like(samples.q)
     if samples.slide is None or friction.presliding is None:
         samples = samples.sliding(friction)
-    speed = samples.dq if rest is None else rest.friction_speed(samples.dq)
     for start in range(0, len(torque), CHUNK):
         rows = slice(start, start + CHUNK)
         load = base.regressor(samples.q[rows], samples.dq[rows], samples.ddq[rows]) @ base_values
         slide, slip = (None if past is None else past[rows] for past in (samples.slide, samples.slip))
-        torque[rows] = load + friction.torque(speed[rows], friction_parameters, load, samples.q[rows], slide, slip)
-    if rest is not None:
-        torque += rest.rest_torque(samples.dq, [(run.start, run.stop) for run in samples.runs])
+        torque[rows] = load + friction.torque(samples.dq[rows], friction_parameters, load, samples.q[rows], slide, slip)
     return samples.recorded(torque)
 
 
@@ -364,47 +282,3 @@ def _stretches(runs: IntArray) -> list[slice]:
         edges = np.linspace(start, stop, -(-(stop - start) // CHUNK) + 1).astype(int).tolist()
         result += [slice(low, high) for low, high in pairwise(edges)]
     return result
-
-
-def with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple[TorqueFit, Decision]:
-    """Find the friction at rest, joint by joint, where held-out torque confirms it.
-
-    Friction that builds up along the way stays where a joint stops by itself. For its joints this is what a program has
-    that knows no past: the last direction.
-    """
-    samples = rows.samples.sliding(None).with_bandwidth(fit.bandwidth).excerpts(4 * ENOUGH)
-    friction = replace(fit.friction, presliding=None, lag=0.0)
-    speed = (config.standstill_speed or AT_REST) * np.abs(rows.samples.dq).max(axis=0)
-    runs = [(run.start, run.stop) for run in samples.runs]
-    zero = RestFriction(speed=speed, torque=np.zeros(samples.n))
-    still = zero.resting(samples.dq)
-    direction = still * samples.recorded(last_direction(samples.dq, speed, runs))
-
-    def residual(rest: RestFriction | None) -> Array:
-        torque = predicted_torque(rows.base, friction, fit.base_values, fit.friction_parameters, samples, rest)
-        return still * (samples.measured - torque)
-
-    plain, left = residual(None), residual(zero)
-    label = groups(samples, GROUPS)
-    rho = np.stack([_coefficient((label != k)[:, None] * direction, left) for k in np.unique(label)])
-    weight = still.astype(float)
-    before = Score.of_errors(plain, label, weight)
-    after = Score.of_errors(left - direction * rho[label], label, weight)
-    chosen = before.joints_lose_to(after)
-    decision = Decision(
-        subject='friction at rest',
-        chosen=f'from the last direction for {int(chosen.sum())} of {samples.n} joints' if chosen.any() else 'none',
-        alternatives=(
-            Alternative(name='friction model', error=before.rmse),
-            Alternative(name='last direction', error=after.rmse),
-        ),
-    )
-    if not chosen.any():
-        return fit, decision
-    found = np.where(chosen, _coefficient(direction, left), 0.0)
-    return replace(fit, rest=RestFriction(speed=np.where(chosen, speed, 0.0), torque=found)), decision
-
-
-def _coefficient(column: Array, values: Array) -> Array:
-    """Return the least-squares coefficient of a column, joint by joint."""
-    return np.asarray(np.sum(column * values, axis=0) / np.maximum(np.sum(column**2, axis=0), 1e-12))

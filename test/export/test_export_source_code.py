@@ -22,7 +22,7 @@ from dynamics_helpers import PUMA560_MDH, random_inertial
 from export_helpers import identified, states
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from identification_helpers import UR10E, dataset
+from identification_helpers import UR10E
 
 from robotid_ros.cli import main
 from robotid_ros.dynamics.codegen.kernel import find_compiler
@@ -31,7 +31,6 @@ from robotid_ros.export.identified import identified_model, require_usable
 from robotid_ros.export.source_code import write_code
 from robotid_ros.friction import FRICTION_MODELS
 from robotid_ros.identification import TorquePredictor
-from robotid_ros.identification.torque_fit import RestFriction
 from robotid_ros.model import RobotModel
 
 FRICTION = (
@@ -84,43 +83,6 @@ def test_compiled_kernels_and_c_files_hold_all_friction(tmp_path: Path, name: st
     header = (tmp_path / 'inverse_dynamics.h').read_text(encoding='ascii')
     assert f'arm_inverse_dynamics returns the torque with friction ({name})' in header
     assert '_positive of joint2 [N*m*s/rad]' in header or name.startswith('coulomb+')
-
-
-@needs_compiler
-@pytest.mark.parametrize('name', ['coulomb', FRICTION[-1]])
-def test_generated_code_holds_the_friction_at_rest(tmp_path: Path, name: str) -> None:
-    """Against the measured torque of the predictor, with the direction kept as the header tells."""
-    rest = RestFriction(speed=np.array([0.05, 0.0, 0.2]), torque=np.array([3.0, 0.0, -1.5]))
-    result = replace(identified(ARM, name), rest_friction=rest)
-    time = 0.01 * np.arange(400)
-    dq = (
-        np.maximum(np.abs(np.sin(3.0 * time[:, None] + np.arange(3))) - 0.3, 0.0) * np.sign(np.sin(1.5 * time))[:, None]
-    )
-    dq[:5], dq[10, 0], dq[11, 0] = 0.0, 0.05, -0.05  # before the first motion; exactly at the bound
-    q, ddq = np.cumsum(0.01 * dq, axis=0), np.gradient(dq, 0.01, axis=0)
-    recorded = dataset(ARM, (time, q, dq, ddq), np.zeros_like(q), rate=100.0)
-    expected = TorquePredictor(ARM, result).measured_torque(recorded)
-    assert np.abs(expected - TorquePredictor(ARM, result).torque(q, dq, ddq)).max() > 1.0
-    tolerance = {'rtol': 0, 'atol': 1e-12 * np.abs(expected).max()}
-    minimal = identified_model(ARM, result)
-    module: dict[str, object] = {}
-    exec(minimal.python_source(), module)
-    files = write_code(minimal, tmp_path, 'c')
-    library = compiled(files[1])
-    tables = {'default_coefficients': len(minimal.coefficient_map), 'rest_speed': ARM.n}
-    table, speed = (np.array((ctypes.c_double * n).in_dll(library, each)) for each, n in tables.items())
-    np.testing.assert_array_equal(module['rest_speed'], rest.speed)
-    direction, directions, got = np.zeros(3), [], []
-    for row in zip(q, dq, ddq, strict=True):
-        direction = np.where(np.abs(row[1]) >= speed, np.sign(row[1]), direction)
-        directions.append(direction)
-        got.append(call(library, 'recorded_torque', ARM.n, *row, direction, table))
-    np.testing.assert_allclose(got, expected, **tolerance)
-    np.testing.assert_allclose(module['recorded_torque'](q, dq, ddq, np.array(directions)), expected, **tolerance)
-    header = write_code(minimal, tmp_path, 'cpp')[0].read_text(encoding='ascii')
-    assert 'direction: 1 or -1, in which the joint last moved' in header
-    assert 'constexpr double rest_speed[3]' in header
-    assert 'const double direction[3], const double coefficients[' in header
 
 
 def compiled(source: Path) -> ctypes.CDLL:

@@ -587,8 +587,7 @@ def at_joints(function: GraphFunction, drives: Array) -> GraphFunction:
     slots: list[Expression] = []
     for block in function.inputs:
         given = graph.inputs(len(slots), block.width)
-        kept = block.shared or block.name == 'direction'  # the direction is that of the motor
-        slots += given if kept else combined(turned.get(block.name, drives), given)
+        slots += given if block.shared else combined(turned.get(block.name, drives), given)
     at_motors = np.array(function.with_inputs(graph, lambda slot: slots[slot].reference)).reshape(n, -1)
     columns = [combined(drives.T, [Expression(graph, int(a)) for a in column]) for column in at_motors.T]
     references = tuple(column[row].reference for row in range(n) for column in columns)

@@ -79,9 +79,6 @@ class JointFriction:
     # from (joint, velocity, its parameters, load, position) to the joint's friction torque, all of them expressions but
     # the joint's number; load is the torque without friction
     torque: Callable[[int, Expression, Sequence[Expression], Expression, Expression], Number]
-    # shape (n, 2): speed below which a joint rests, and its friction there against the direction of the last motion
-    # [rad/s, N m]; speed 0 for a joint that has none
-    rest: Array | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,8 +95,7 @@ class MinimalModel:
         Coefficients of the formulas from the parameters, computed once per parameter set; m is p, or slightly
         more where a combination of two parameters is used too.
     functions : mapping of str to GraphFunction
-        ``inverse_dynamics``, ``rigid_body``, ``gravity``, ``friction``, and ``recorded_torque`` where there is
-        friction at rest.
+        ``inverse_dynamics``, ``rigid_body``, ``gravity`` and ``friction``.
     parameters : ndarray, shape (p,)
         Parameters of the arm.
     drives : ndarray, shape (n, n), or None
@@ -284,7 +280,6 @@ class MinimalModel:
             coefficient_map=self.coefficient_map,
             functions={**self.functions, 'regressor': regressor},
             friction=friction,
-            rest=None if self.friction_model is None else self.friction_model.rest,
         )
 
     def _evaluate(
@@ -495,27 +490,7 @@ def _functions(
     graph = Graph()
     losses = _friction_torques(graph, graph.inputs(2 * n, n), n, arrays, friction)
     add('friction', graph, losses, *motion[:2], InputBlock('load', n), last)
-    if friction is not None and friction.rest is not None:
-        graph, torques = loaded('rigid_body')
-        speed, held = _at_rest(graph, n, 3 * n + coefficients, friction.rest)
-        losses = _friction_torques(graph, torques, n, arrays, friction, speed)
-        shown = [a + b + c for a, b, c in zip(torques, losses, held, strict=True)]
-        add('recorded_torque', graph, shown, *motion, last, InputBlock('direction', n))
     return functions
-
-
-def _at_rest(graph: Graph, n: int, first: int, rest: Array) -> tuple[list[Expression], list[Expression]]:
-    """Return the joints' velocities, zero where a joint rests, and the torques that are left there."""
-    speeds, torques = [], []
-    for dq, direction, (slowest, torque) in zip(graph.inputs(n, n), graph.inputs(first, n), rest.tolist(), strict=True):
-        speed, held = dq, graph.constant(0.0)
-        if slowest > 0.0:
-            # 1 from |dq| = slowest on, 0 below: the inner sign is -1, 0 or 1
-            moving = ((dq.function(Op.ABS) - slowest).sign() + 1.0).sign()
-            speed, held = dq * moving, direction * torque * (1.0 - moving)
-        speeds.append(speed)
-        torques.append(held)
-    return speeds, torques
 
 
 def _friction_torques(
@@ -524,10 +499,9 @@ def _friction_torques(
     n: int,
     arrays: Mapping[str, Array | IntArray],
     friction: JointFriction | None,
-    speed: Sequence[Expression] | None = None,
 ) -> list[Expression]:
     """Return the joints' friction in a graph whose inputs are q, dq, n others, and the coefficients."""
-    q, dq = graph.inputs(0, n), graph.inputs(n, n) if speed is None else speed
+    q, dq = graph.inputs(0, n), graph.inputs(n, n)
     torques = [graph.constant(0.0)] * n
     first = 3 * n
     for coefficient, kind, joint in arrays['drives'].astype(int).tolist():
