@@ -174,7 +174,7 @@ def gather(rigid: Array, own: Array, target: Array, weight: Array) -> Informatio
     gram = np.empty((n, b + k + 1, b + k + 1))
     root = np.sqrt(weight)
     for j in range(n):
-        rows = np.concatenate([rigid[:, j], own[:, j], target[:, j, None]], axis=1)
+        rows = np.concatenate([rigid[:, j], own[:, j], target[:, j, None]], axis=1, dtype=np.float64)
         rows *= root[:, j, None]
         gram[j] = rows.T @ rows
     return Information(gram=gram, count=weight.sum(axis=0), base=b)

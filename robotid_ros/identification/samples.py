@@ -188,8 +188,8 @@ class Samples:
             if cutoff is not None and cutoff < _FILTERED * run.rate and len(run) > 1:
                 alike.setdefault((len(run), run.rate, cutoff), []).append(run)
         if not alike:
-            return np.asarray(values, dtype=np.float64)
-        flat = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+            return np.asarray(values)
+        flat = np.asarray(values).reshape(len(values), -1)
         whole = sum(len(run) for runs in alike.values() for run in runs) == len(flat)
         result = np.zeros_like(flat) if whole else flat.copy()
         # Nearly half of a regressor is zero: a joint carries none of the links before it.
