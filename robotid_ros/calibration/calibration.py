@@ -72,7 +72,8 @@ def placed_start(
         targets=tools[:, :3, 3] if config.tool == 'known' else None,
         rng=rng,
     )
-    warning = check_nominal_fit(problem, error=error, known_frame=config.frame == 'known')
+    known = [option for option in ('frame', 'tool') if getattr(config, option) == 'known']
+    warning = check_nominal_fit(problem, error=error, known=known)
     tools[:, :3, 3] = points
     turned = problem.rotation is not None and config.tool in ('auto', 'pose')
     if turned:

@@ -9,7 +9,7 @@
 
 """Accuracy on seen and unseen measurements, and common mistakes where the nominal geometry does not fit."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -49,15 +49,20 @@ _TURN_MISTAKES = (
     ((4, -1, -2, -3), 'the orientations look like quaternions in the order x, y, z, w, and inverted'),
 )
 
+_KNOWN = {
+    'frame': 'the points are not in the robot base frame',
+    'tool': 'the target is not where it is said to be on the tool',
+}
+
 _FEWEST = 4  # poses of a set in the other folds, without which its measurements are left out
 
 
-def check_nominal_fit(problem: Problem, *, error: float, known_frame: bool) -> str | None:
+def check_nominal_fit(problem: Problem, *, error: float, known: Sequence[str]) -> str | None:
     """Name the mistake where the best fit of the nominal geometry is far off, or warn where none explains it.
 
-    ``error`` is the median distance of the best fit of frames and targets to the nominal geometry [m]. A
-    CalibrationError tells a mistake that explains it: wrong units, a mirrored frame, a joint's sign, a zero position
-    off by a quarter turn, a coupled joint.
+    ``error`` is the median distance of the best fit of frames and targets to the nominal geometry [m], and ``known``
+    the options by which these are known. A CalibrationError tells a mistake that explains it: wrong units, a mirrored
+    frame, a joint's sign, a zero position off by a quarter turn, a coupled joint.
     """
     measured = problem.subset(np.sort(np.random.default_rng(0).permutation(len(problem))[:_ENOUGH]))
     sets, points = (np.unique(x, return_inverse=True)[1].ravel() for x in (measured.set_index, measured.point_index))
@@ -67,7 +72,7 @@ def check_nominal_fit(problem: Problem, *, error: float, known_frame: bool) -> s
         return None
     found = f'the nominal geometry fits the measurements no better than {1e3 * error:.4g} mm (median)'
     limit = min(_CONVINCING * error / size, 2.0 * _SUSPICIOUS)
-    simple = [(*_misfit(mended), text) for mended, text in _simple_mistakes(measured, known_frame)]
+    simple = [(*_misfit(mended), text) for mended, text in _simple_mistakes(measured, known)]
     misfit, left, text = min(simple)
     if misfit >= limit:
         misfit, left, text = _joint_mistakes(measured, limit)
@@ -150,7 +155,7 @@ def _misfit(measured: Problem) -> tuple[float, float]:
     return error / _spread(measured), error
 
 
-def _simple_mistakes(measured: Problem, known_frame: bool) -> Iterator[tuple[Problem, str]]:
+def _simple_mistakes(measured: Problem, known: Sequence[str]) -> Iterator[tuple[Problem, str]]:
     q, position = measured.q, measured.position
     for scale, message in _LENGTH_MISTAKES:
         yield replace(measured, position=position * scale), message
@@ -162,8 +167,9 @@ def _simple_mistakes(measured: Problem, known_frame: bool) -> Iterator[tuple[Pro
     scale, message = _LENGTH_MISTAKES[0]
     yield replace(measured, q=q * turn, position=position * scale), f'{degrees}, and {message}'
     yield replace(measured, q=q / turn), 'the joint positions look like radians given as degrees'
-    if known_frame:
-        yield measured, 'the points are not in the robot base frame; let the frame be estimated'
+    if known:
+        told = ' or '.join(_KNOWN[option] for option in known)
+        yield measured, f'{told}; let {" and ".join(f"the {option}" for option in known)} be estimated'
 
 
 def _joint_mistakes(measured: Problem, limit: float) -> tuple[float, float, str]:

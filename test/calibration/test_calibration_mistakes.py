@@ -123,6 +123,13 @@ def test_a_frame_that_is_not_the_base(arm: SimulatedArm, points: MeasuredPoints)
     assert 'let the frame be estimated' in _message(arm, points, frame='known')
 
 
+@pytest.mark.parametrize('frame', ['known', 'unknown'])
+def test_a_target_that_is_elsewhere_on_the_tool(arm: SimulatedArm, points: MeasuredPoints, frame: str) -> None:
+    message = _message(arm, points, frame=frame, tool='known', targets={'': (0.3, 0.0, 0.0)})
+    assert 'the target is not where it is said to be on the tool; let ' in message
+    assert message.startswith('the points are not in the robot base frame or ') == (frame == 'known')
+
+
 def test_too_few_poses(arm: SimulatedArm, points: MeasuredPoints) -> None:
     message = _message(arm, points.select(np.arange(9)))
     assert '9 measurements at 9 different poses give 27 numbers for 27 parameters' in message
