@@ -19,7 +19,15 @@ from robotid_ros.arrays import IntArray, frozen_array
 from robotid_ros.calibration.chain import chain_of, joint_terms
 from robotid_ros.calibration.placement import place
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.problem import Identifiable, Problem, State, different_poses, identifiable, placed_columns, seen_at
+from robotid_ros.calibration.problem import (
+    Identifiable,
+    Problem,
+    State,
+    different_poses,
+    identifiable,
+    placed_columns,
+    seen_at,
+)
 from robotid_ros.calibration.result import CalibrationResult
 from robotid_ros.calibration.solver import CalibrationConfig, Estimator, Fit, folds_of
 from robotid_ros.calibration.validation import (

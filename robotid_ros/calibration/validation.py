@@ -138,9 +138,15 @@ def check_held_out(nominal: Fit, residual: Array) -> None:
 
 
 def _spread(problem: Problem) -> float:
-    """Return the median distance of the measured positions from the middle of their set [m]."""
-    middle = [np.median(problem.position[problem.set_index == s], axis=0) for s in range(len(problem.set_names))]
-    return max(float(np.median(np.linalg.norm(problem.position - np.array(middle)[problem.set_index], axis=1))), 1e-9)
+    """Return how far targets and nominal tip are spread, whichever is more [m].
+
+    That is the median distance of the measured positions from the middle of their set, or that of the tip from its
+    middle: the tip of a wrist does not move, and a target may be where an arm hardly moves it.
+    """
+    tip = problem.chain.evaluate(problem.chain.nominal, problem.q).position
+    sets = [problem.position[problem.set_index == s] for s in range(len(problem.set_names))]
+    away = [np.linalg.norm(points - np.median(points, axis=0), axis=1) for points in (*sets, tip)]
+    return max(float(np.median(np.concatenate(away[:-1]))), float(np.median(away[-1])), 1e-9)
 
 
 def _turned(at: Fit) -> float:

@@ -288,7 +288,7 @@ def plan_path_stop(
 
 
 def easiest(candidates: Sequence[Eased], check: ReferenceCheck, *, rate: float = 100.0) -> Eased:
-    """Return the first of some stops or ways in along one path that keeps all limits, or the one that breaks them least.
+    """Return the first of some stops or ways in along one path that keeps all limits, or that which breaks them least.
 
     A clock that changes adds an acceleration, which does not fit where the motion already uses all of it; a few
     hundredths of a second before or after, it does. ``rate``: of the check [Hz].

@@ -318,7 +318,7 @@ def _unlike(shown: Array, rest: Array, runs: IntArray) -> tuple[str, ...]:
     notes = []
     for k, axis in enumerate(AXES):
         if left[k] > _ALIVE:
-            notes.append(f'the tool explains little of what {axis} shows, {100.0 * left[k]:.0f} % is left: is its unit SI?')
+            notes.append(f'the tool leaves {100.0 * left[k]:.0f} % of what {axis} shows unexplained: is its unit SI?')
         elif abs(more[k]) > max(_UNLIKE, _LIGHT * sure[k]):
             what = 'weight: its gain is off, or it drifts' if k < 3 else 'torque of the tool: its gain or unit is off'
             notes.append(f'{axis} shows {100.0 * (1.0 + more[k]):.1f} % of the {what}')
