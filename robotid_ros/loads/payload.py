@@ -421,9 +421,9 @@ def drive_gains(
     predictor = TorquePredictor(model, arm)
     model = replace(model, gravity=arm.gravity)  # the payload hangs as the arm does
     check, samples = (
-        as_samples(
-            predictor.in_arm_coordinates(each), model, standstill_speed=0.02, standstill_weight=0.01
-        ).with_bandwidth(arm.torque_bandwidth)
+        as_samples(predictor.in_arm_coordinates(each), model, standstill_speed=0.02, standstill_weight=0.01)
+        .with_bandwidth(arm.torque_bandwidth)
+        .coarse()
         for each in (without, loaded)
     )
     misfit = check.target - check.filtered(predictor.torque(check.q, check.dq, check.ddq))
