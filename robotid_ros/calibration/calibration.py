@@ -19,7 +19,15 @@ from robotid_ros.arrays import IntArray, frozen_array
 from robotid_ros.calibration.chain import chain_of, joint_terms
 from robotid_ros.calibration.placement import place
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.problem import Identifiable, Problem, State, different_poses, identifiable, placed_columns
+from robotid_ros.calibration.problem import (
+    Identifiable,
+    Problem,
+    State,
+    different_poses,
+    identifiable,
+    placed_columns,
+    seen_at,
+)
 from robotid_ros.calibration.result import CalibrationResult
 from robotid_ros.calibration.solver import CalibrationConfig, Estimator, Fit, folds_of
 from robotid_ros.calibration.validation import (
@@ -29,6 +37,7 @@ from robotid_ros.calibration.validation import (
     check_fit,
     check_held_out,
     check_nominal_fit,
+    check_nominal_turns,
     cross_validate,
     evaluate_held_out,
     mean_tool_rotations,
@@ -71,7 +80,8 @@ def placed_start(
         targets=tools[:, :3, 3] if config.tool == 'known' else None,
         rng=rng,
     )
-    warning = check_nominal_fit(problem, error=error, known_frame=config.frame == 'known')
+    known = [option for option in ('frame', 'tool') if getattr(config, option) == 'known']
+    warning = check_nominal_fit(problem, error=error, known=known)
     tools[:, :3, 3] = points
     turned = problem.rotation is not None and config.tool in ('auto', 'pose')
     if turned:
@@ -149,11 +159,16 @@ def calibrate(
         start=start, placed=placed, free=can.free, candidates=candidates, groups=groups, config=config
     )
     nominal = estimator.nominal(problem)
+    check_nominal_turns(nominal)
     tell(0.1, 'estimating the geometry')
     solve = estimator.geometric if can.determined else estimator.least_norm
     geometric = final = solve(problem, nominal)
+    also = seen_at(problem, can, geometric.state, unknown) if can.determined else can
+    if also is not can:
+        can, estimator = also, replace(estimator, free=also.free)
+        geometric = final = estimator.geometric(problem, nominal)
     averages: dict[str, Accuracy] = {}
-    check_fit(chain, problem.q, float(np.median(np.linalg.norm(geometric.residual[:, :3], axis=1))))
+    check_fit(geometric)
     cross = None
     if config.folds and can.determined:
         tell(0.2, 'choosing joint terms')
@@ -179,7 +194,7 @@ def calibrate(
         if averaged is not None:
             averages['held_out'] = evaluate_held_out(held_out, problem, averaged.state, nominal.state, unknown).after
         apart = evaluate_held_out(held_out, extended, final.state, nominal.state, unknown)
-        check_held_out(chain, problem.q, nominal.residual, apart.residual_before)
+        check_held_out(nominal, apart.residual_before)
     return CalibrationResult(
         robot=robot,
         points=points,

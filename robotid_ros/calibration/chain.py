@@ -166,18 +166,12 @@ def _times(batch: Array, matrix: Array) -> Array:
 
 
 def parallel_rows(table: DHTable) -> list[int]:
-    """Return the rows of a table that need beta: those between two (nearly) parallel revolute axes.
+    """Return the rows of a table that need beta: those between two (nearly) parallel axes, turning or sliding.
 
     A standard row i lies between joints i and i + 1, a modified one between i - 1 and i.
     """
     ends = range(table.n - 1) if table.convention == 'standard' else range(1, table.n)
-    beyond = 1 if table.convention == 'standard' else -1
-    return [
-        i
-        for i in ends
-        if abs(np.sin(table.alpha[i])) < np.sin(PARALLEL)
-        and table.joint_types[i] == table.joint_types[i + beyond] == 'revolute'
-    ]
+    return [i for i in ends if abs(np.sin(table.alpha[i])) < np.sin(PARALLEL)]
 
 
 def chain_of_dh(table: DHTable) -> KinematicChain:

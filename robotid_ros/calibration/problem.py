@@ -334,6 +334,24 @@ def identifiable(problem: Problem, state: State, unknown: IntArray, *, few: bool
     return Identifiable(free=free, structural=len(structural), poses=different, numbers=numbers, reasons=reasons)
 
 
+def seen_at(problem: Problem, can: Identifiable, state: State, unknown: IntArray) -> Identifiable:
+    """Return what can be identified with the frames and targets that only the estimated geometry shows.
+
+    Where the axes of the nominal geometry are parallel, as a SCARA's, or meet, a target's place along them acts as that
+    of the frame; where those of the real arm are not quite, it decides what their tilt does. A parameter of the arm
+    that is left out has a nominal value, which is nearly right; that of a frame or a target has none.
+    """
+    placed = placed_columns(problem, unknown)
+    arm = np.setdiff1d(can.free, placed)
+    of_frames = placed[placed < problem.blocks[0].stop]
+    free, _ = _independent(problem, state, [of_frames, placed[len(of_frames) :], arm])
+    added = np.setdiff1d(free, can.free)
+    if not len(added) or can.numbers <= can.structural + len(added) or len(free) < len(can.free) + len(added):
+        return can
+    reasons = {k: text for k, text in can.reasons.items() if k not in added}
+    return replace(can, free=free, structural=can.structural + len(added), reasons=reasons)
+
+
 def _independent(problem: Problem, state: State, groups: list[IntArray]) -> tuple[IntArray, dict[int, tuple[int, ...]]]:
     jacobian = problem.linearise(state)[1] * (problem.scale / problem.scale[:, :3].max())[:, :, None]
     return independent_columns(jacobian.reshape(-1, jacobian.shape[2]), groups)

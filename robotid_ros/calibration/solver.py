@@ -239,7 +239,7 @@ def _rebalance(at: Fit, loss: str) -> None:
         if not problem.weighted:
             position = float(np.median(squares[problem.oriented]))
             angle = float(np.median(turned[problem.oriented]))
-            at.orientation_scale = float(np.clip(np.sqrt(position / max(angle, 1e-30)), 0.02, 50.0))
+            at.orientation_scale = float(np.clip(np.sqrt(position / max(angle, 1e-30)), 1e-4, 1e4))
         squares = squares + turned * at.orientation_scale**2
         dof = np.where(problem.oriented, 6, 3)
     if loss == 'linear':

@@ -9,7 +9,7 @@
 
 """Accuracy on seen and unseen measurements, and common mistakes where the nominal geometry does not fit."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -21,11 +21,12 @@ from robotid_ros.calibration.chain import KinematicChain
 from robotid_ros.calibration.placement import place
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.problem import Problem, State, labelled
-from robotid_ros.calibration.solver import Estimator, fit
+from robotid_ros.calibration.solver import Estimator, Fit, fit
 from robotid_ros.errors import CalibrationError
-from robotid_ros.model.transforms import nearest_rotation
+from robotid_ros.model.transforms import nearest_rotation, quaternion_of_rotation, rotation_of_quaternion
 
 _SUSPICIOUS = 0.04  # of the size of the measured volume: no arm's geometry is that wrong
+_TURNED = 0.1  # [rad]: nor is it that wrong
 _ENOUGH = 50  # measurements: enough to distinguish mistakes, few enough to try hundreds of them
 _DOUBT = 'the joint zeros, signs or the table may not be those of this robot'
 _ADVICE = (
@@ -41,26 +42,37 @@ _LENGTH_MISTAKES = (
     (0.0254, 'the points look like inches given as metres; convert them'),
 )
 
+# For every mistake which of the measured numbers, counted from 1, and with which sign, are qw, qx, qy, qz.
+_TURN_MISTAKES = (
+    ((4, 1, 2, 3), 'the orientations look like quaternions in the order x, y, z, w; the columns are qw,qx,qy,qz'),
+    ((1, -2, -3, -4), "the orientations look like those of the measurement frame as the target sees it; invert them"),
+    ((4, -1, -2, -3), 'the orientations look like quaternions in the order x, y, z, w, and inverted'),
+)
+
+_KNOWN = {
+    'frame': 'the points are not in the robot base frame',
+    'tool': 'the target is not where it is said to be on the tool',
+}
+
 _FEWEST = 4  # poses of a set in the other folds, without which its measurements are left out
 
 
-def check_nominal_fit(problem: Problem, *, error: float, known_frame: bool) -> str | None:
+def check_nominal_fit(problem: Problem, *, error: float, known: Sequence[str]) -> str | None:
     """Name the mistake where the best fit of the nominal geometry is far off, or warn where none explains it.
 
-    ``error`` is the median distance of the best fit of frames and targets to the nominal geometry [m]. A
-    CalibrationError tells a mistake that explains it: wrong units, a mirrored frame, a joint's sign, a zero position
-    off by a quarter turn, a coupled joint.
+    ``error`` is the median distance of the best fit of frames and targets to the nominal geometry [m], and ``known``
+    the options by which these are known. A CalibrationError tells a mistake that explains it: wrong units, a mirrored
+    frame, a joint's sign, a zero position off by a quarter turn, a coupled joint.
     """
-    chain = problem.chain
     measured = problem.subset(np.sort(np.random.default_rng(0).permutation(len(problem))[:_ENOUGH]))
     sets, points = (np.unique(x, return_inverse=True)[1].ravel() for x in (measured.set_index, measured.point_index))
     measured = replace(measured, set_index=sets, point_index=points)
-    size = _spread(chain, measured.q)
+    size = _spread(measured)
     if error <= _SUSPICIOUS * size:
         return None
     found = f'the nominal geometry fits the measurements no better than {1e3 * error:.4g} mm (median)'
     limit = min(_CONVINCING * error / size, 2.0 * _SUSPICIOUS)
-    simple = [(*_misfit(mended), text) for mended, text in _simple_mistakes(measured, known_frame)]
+    simple = [(*_misfit(mended), text) for mended, text in _simple_mistakes(measured, known)]
     misfit, left, text = min(simple)
     if misfit >= limit:
         misfit, left, text = _joint_mistakes(measured, limit)
@@ -69,28 +81,55 @@ def check_nominal_fit(problem: Problem, *, error: float, known_frame: bool) -> s
     return f'{found}; {_DOUBT}'
 
 
-def check_fit(chain: KinematicChain, q: Array, error: float) -> None:
+def check_nominal_turns(nominal: Fit) -> None:
+    """Name the mistake, by a CalibrationError, that explains orientations far from where the nominal geometry has them.
+
+    ``nominal`` has the nominal geometry, with frames and targets fitted to it.
+    """
+    error, problem, tools = _turned(nominal), nominal.problem, nominal.state.tools.copy()
+    if error <= _TURNED or problem.rotation is None:
+        return
+    quaternion = quaternion_of_rotation(problem.rotation)
+    for order, text in _TURN_MISTAKES:
+        turns = rotation_of_quaternion(quaternion[:, np.abs(order) - 1] * np.sign(order))
+        mended = replace(problem, rotation=np.where(problem.oriented[:, None, None], turns, np.eye(3)))
+        tools[:, :3, :3] = mean_tool_rotations(mended, nominal.state.frames, nominal.state.geometry)
+        left = _turned(fit(mended, replace(nominal.state, tools=tools), nominal.free))
+        if left < min(_CONVINCING * error, _TURNED):
+            raise CalibrationError(
+                f'{text}; the nominal geometry fits them no better than {error:.3g} rad (median), but {left:.3g} rad '
+                'once that is corrected'
+            )
+
+
+def check_fit(fitted: Fit) -> None:
     """Raise a CalibrationError if a calibrated geometry misses by more than a few per cent of the measured volume.
 
-    ``error`` is the median distance [m].
+    Or, where orientations were measured, by more than a tenth of a radian. Both misses are medians.
     """
-    size = _spread(chain, q)
+    size, error = _spread(fitted.problem), float(np.median(np.linalg.norm(fitted.residual[:, :3], axis=1)))
     if error > 0.5 * _SUSPICIOUS * size:
         raise CalibrationError(
-            f'even a calibrated geometry fits the measurements no better than {1e3 * error:.4g} mm (median), for poses '
-            f'spread over {1e3 * size:.4g} mm; {_ADVICE}'
+            f'even a calibrated geometry fits the measurements no better than {1e3 * error:.4g} mm (median), for '
+            f'targets spread over {1e3 * size:.4g} mm; {_ADVICE}'
+        )
+    if (turned := _turned(fitted)) > _TURNED:
+        raise CalibrationError(
+            f'even a calibrated geometry fits the measured orientations no better than {turned:.3g} rad (median); '
+            'check that qw, qx, qy, qz turn the axes of the target into those of the measurement frame, and, where it '
+            "is known (--tool), the target's orientation in the tip frame"
         )
 
 
-def check_held_out(chain: KinematicChain, q: Array, fitted: Array, residual: Array) -> None:
+def check_held_out(nominal: Fit, residual: Array) -> None:
     """Refuse held-out measurements that do not belong to those calibrated from, by a CalibrationError.
 
     That is where their median distance is more than a few per cent of the measured volume and three times that of the
-    measurements calibrated from, of which ``q``, shape (N, n), and ``fitted``, shape (N, 3 or 6), are joint coordinates
-    and residuals with the nominal geometry; ``residual``, shape (M, 3 or 6), are those of the held-out ones.
+    measurements calibrated from, both with the nominal geometry; ``residual``, shape (M, 3 or 6), is that of the
+    held-out ones.
     """
-    usual, error = (float(np.median(np.linalg.norm(r[:, :3], axis=1))) for r in (fitted, residual))
-    if error > max(_SUSPICIOUS * _spread(chain, q), 3.0 * usual):
+    usual, error = (float(np.median(np.linalg.norm(r[:, :3], axis=1))) for r in (nominal.residual, residual))
+    if error > max(_SUSPICIOUS * _spread(nominal.problem), 3.0 * usual):
         raise CalibrationError(
             f'the held-out points lie {1e3 * error:.4g} mm (median) from where the nominal geometry has them; if the '
             "instrument or the target was moved, give them another label in the column 'set' or 'point'; "
@@ -98,19 +137,31 @@ def check_held_out(chain: KinematicChain, q: Array, fitted: Array, residual: Arr
         )
 
 
-def _spread(chain: KinematicChain, q: Array) -> float:
-    """Return the root mean square distance of the tip from its mean [m]."""
-    tip = chain.evaluate(chain.nominal, q).position
-    return float(np.sqrt(np.mean(np.square(tip - tip.mean(axis=0)).sum(axis=1))))
+def _spread(problem: Problem) -> float:
+    """Return how far targets and nominal tip are spread, whichever is more [m].
+
+    That is the median distance of the measured positions from the middle of their set, or that of the tip from its
+    middle: the tip of a wrist does not move, and a target may be where an arm hardly moves it.
+    """
+    tip = problem.chain.evaluate(problem.chain.nominal, problem.q).position
+    sets = [problem.position[problem.set_index == s] for s in range(len(problem.set_names))]
+    away = [np.linalg.norm(points - np.median(points, axis=0), axis=1) for points in (*sets, tip)]
+    return max(float(np.median(np.concatenate(away[:-1]))), float(np.median(away[-1])), 1e-9)
+
+
+def _turned(at: Fit) -> float:
+    """Return the median angle between measured and predicted orientations [rad]; zero where none were measured."""
+    angles = np.linalg.norm(at.residual[at.problem.oriented, 3:], axis=1)
+    return float(np.median(angles)) if len(angles) else 0.0
 
 
 def _misfit(measured: Problem) -> tuple[float, float]:
-    """Return the median distance of the best fit over the spread of the poses, and the distance [m]."""
+    """Return the median distance of the best fit over the spread of the measured positions, and the distance [m]."""
     error, _, _ = place(measured, measured.chain.nominal, subsets=8)
-    return error / max(_spread(measured.chain, measured.q), 1e-9), error
+    return error / _spread(measured), error
 
 
-def _simple_mistakes(measured: Problem, known_frame: bool) -> Iterator[tuple[Problem, str]]:
+def _simple_mistakes(measured: Problem, known: Sequence[str]) -> Iterator[tuple[Problem, str]]:
     q, position = measured.q, measured.position
     for scale, message in _LENGTH_MISTAKES:
         yield replace(measured, position=position * scale), message
@@ -122,8 +173,9 @@ def _simple_mistakes(measured: Problem, known_frame: bool) -> Iterator[tuple[Pro
     scale, message = _LENGTH_MISTAKES[0]
     yield replace(measured, q=q * turn, position=position * scale), f'{degrees}, and {message}'
     yield replace(measured, q=q / turn), 'the joint positions look like radians given as degrees'
-    if known_frame:
-        yield measured, 'the points are not in the robot base frame; let the frame be estimated'
+    if known:
+        told = ' or '.join(_KNOWN[option] for option in known)
+        yield measured, f'{told}; let {" and ".join(f"the {option}" for option in known)} be estimated'
 
 
 def _joint_mistakes(measured: Problem, limit: float) -> tuple[float, float, str]:

@@ -9,6 +9,7 @@
 
 """What is shown on a terminal: tables, and the progress of what takes longer than two seconds."""
 
+import math
 import sys
 import threading
 import time
@@ -84,9 +85,12 @@ def page_written(report: 'Report', path: Path) -> str:
 
 
 def joint_table(joints: Sequence[str], columns: Mapping[str, Array], digits: int = 3) -> str:
-    """Return a table with a row per joint and a column per figure."""
+    """Return a table with a row per joint and a column per figure, of small ones with as many digits that count."""
+    finite = [[abs(each) for each in map(float, values) if math.isfinite(each)] for values in columns.values()]
+    largest = [max(values, default=0.0) for values in finite]
+    places = [digits if not 0.0 < most < 0.01 else digits - 1 - math.floor(math.log10(most)) for most in largest]
     rows = [
-        (joint, *(f'{value:.{digits}f}' for value in values))
+        (joint, *(f'{value:.{place}f}' for value, place in zip(values, places, strict=True)))
         for joint, *values in zip(joints, *columns.values(), strict=True)
     ]
     return text_table(('joint', *columns), rows)

@@ -28,7 +28,7 @@ from robotid_ros.excitation.reference import (
     Rest,
     approach,
 )
-from robotid_ros.execution.stop import plan_path_stop, stop_durations
+from robotid_ros.execution.stop import easiest, stop_durations
 from robotid_ros.execution.stopping_room import require_room
 from robotid_ros.execution.windows import GENTLE, WindowPlan
 from robotid_ros.settings import Settings, setting
@@ -37,6 +37,8 @@ Motion: TypeAlias = FourierTrajectory | FrictionSweep | PoseTour
 """What an arm can be led through."""
 _AT_REST = 1e-6
 _MOST_REFERENCE_POINTS = 2000
+_TRIED = 8  # moments in a cycle of the highest harmonic, to begin or end the periods at
+_RATE = 250.0  # [Hz], of the checks of the ways in and out
 _LOOKED_AT = 3.0
 """Periods in which every window's stop is checked before the start."""
 OUTSIDE = 0.1
@@ -204,7 +206,9 @@ def _fourier_parts(
 ) -> tuple[tuple[Reference, ...], Reference, tuple[Reference, ...]]:
     """Return the way in, the periods and the way out; the ways are empty if the motion starts at rest.
 
-    They are the shortest that keep all limits and take as long as is ``gentle`` [s], or else the shortest.
+    They are the shortest that keep all limits and take as long as is ``gentle`` [s], or else the shortest. Where none
+    fits just before the periods or after them, as where the motion needs all of its acceleration, the clock reaches
+    its full rate some part of a period earlier, or leaves it later.
     """
     run = FourierRun(trajectory=trajectory, duration=periods * trajectory.period)
     _, velocity, acceleration = trajectory.evaluate([0.0])
@@ -212,9 +216,21 @@ def _fourier_parts(
         return (), run, ()
     endless = FourierRun(trajectory=trajectory, duration=np.inf)
     durations = sorted(stop_durations(run, check.limits), key=lambda each: (each < gentle, each))
-    entry = min(
-        (Eased(reference=endless, at=-0.5 * each, duration=each, first=0.0, last=1.0) for each in durations),
-        key=lambda part: max(check.excess(part), 0.0),
+    count = _TRIED * trajectory.harmonics
+    apart = trajectory.period / count * np.arange(count)  # of the change of the clock from the periods [s]
+    entry = easiest(
+        [
+            Eased(reference=endless, at=-early - 0.5 * each, duration=each, first=0.0, last=1.0)
+            for early in apart
+            for each in durations
+        ],
+        check,
+        rate=_RATE,
     )
-    _, way_out = plan_path_stop(endless, check, [0.0], durations)
-    return (entry,), run, (way_out,)
+    way_out = easiest(
+        [Eased(reference=endless, at=late, duration=each) for late in apart for each in durations], check, rate=_RATE
+    )
+    early = -entry.at - 0.5 * entry.duration
+    since = Eased(reference=endless, at=-early, duration=early, first=1.0, last=1.0)
+    until = FourierRun(trajectory=trajectory, duration=way_out.at)
+    return (entry, since) if early > 0.0 else (entry,), run, (until, way_out) if way_out.at > 0.0 else (way_out,)

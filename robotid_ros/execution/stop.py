@@ -278,35 +278,42 @@ def plan_path_stop(
 ) -> tuple[float, Eased]:
     """Return where to begin a stop along the path, and the stop, so that all limits are kept.
 
-    Slowing down adds an acceleration, which does not fit where the motion already uses all of it;
-    a few hundredths of a second before or after, it does.
-
     ``at``: moments at which the stop may begin, in the order of preference [s]. ``durations``: how long the stop may
     take, in the order of preference [s]. Where none keeps all limits, the stop is the one that breaks them least.
     """
+    stop = easiest(
+        [Eased(reference=reference, at=moment, duration=duration) for moment in at for duration in durations], check
+    )
+    return stop.at, stop
+
+
+def easiest(candidates: Sequence[Eased], check: ReferenceCheck, *, rate: float = 100.0) -> Eased:
+    """Return the first of some stops or ways in along one path that keeps all limits, or that which breaks them least.
+
+    A clock that changes adds an acceleration, which does not fit where the motion already uses all of it; a few
+    hundredths of a second before or after, it does. ``rate``: of the check [Hz].
+    """
     # Where there are no acceleration limits, what is usual nearby.
-    times = np.clip(np.linspace(min(at), max(at) + 1.0, 101), 0.0, reference.duration)
+    reference, begins = candidates[0].reference, [each.at for each in candidates]
+    times = np.minimum(np.linspace(min(begins), max(begins) + 1.0, 101), reference.duration)
     usual = np.abs(reference.evaluate(times)[2]).max(axis=0)
     limits = check.limits.acceleration
     limits = np.where(np.isfinite(limits), limits, np.maximum(1.2 * usual, GENTLE_BRAKING))
-    candidates = [(moment, duration) for moment in at for duration in durations]
     least, best = np.inf, candidates[0]
-    for moment, duration in candidates:
-        stop = Eased(reference=reference, at=moment, duration=duration)
+    for each in candidates:
         # The largest normalised excess over the acceleration limits: quick, for many candidates
-        _, _, acceleration = stop.evaluate(np.linspace(0.0, stop.duration, 41))
+        _, _, acceleration = each.evaluate(np.linspace(0.0, each.duration, 41))
         joints = float((np.abs(acceleration).max(axis=0) / limits).max() - 1.0)
         if joints > min(_NO_EXCESS, least):
             if joints < least:
-                least, best = joints, (moment, duration)
+                least, best = joints, each
             continue
-        excess = max(joints, check.excess(stop, rate=100.0))
+        excess = max(joints, check.excess(each, rate=rate))
         if excess <= _NO_EXCESS:
-            return moment, stop
+            return each
         if excess < least:
-            least, best = excess, (moment, duration)
-    moment, duration = best
-    return moment, Eased(reference=reference, at=moment, duration=duration)
+            least, best = excess, each
+    return best
 
 
 def stop_durations(reference: Reference, limits: JointLimits) -> tuple[float, ...]:

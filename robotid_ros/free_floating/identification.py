@@ -41,6 +41,7 @@ ESTIMATORS: tuple[Estimator, ...] = ('weighted', 'ordinary', 'recursive')
 
 _SWEEPS = 30
 _SUSPICIOUS = 1.5  # residual relative to the stated noise; a base 5 % too heavy in the description gives 1.9
+_STRAY = 10.0  # times the median of the samples' residuals: neither noise nor a wrong description gives that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +260,8 @@ def identify_target(
 
     body_deviation = deviation(lambda each: each.body)
     estimates, conditions = convergence_history(rows, right, weights)
-    usable, reason = _judge(found.body, body_deviation, converged, scale)
+    apart = np.linalg.norm(white[..., 0], axis=1)
+    usable, reason = _judge(found.body, body_deviation, converged, scale, measurement.time, apart)
     return TargetIdentification(
         robot_name=robot.arm.name,
         joint_names=robot.arm.joint_names,
@@ -348,18 +350,30 @@ def _weighted_fit(
     return estimate, jacobian, weights, converged
 
 
-def _judge(body: RigidBody, deviation: Array, converged: bool, scale: float) -> tuple[bool, str]:
+def _judge(
+    body: RigidBody, deviation: Array, converged: bool, scale: float, time: Array, apart: Array
+) -> tuple[bool, str]:
+    """Return whether body n is usable, and why not or a remark; ``apart``, shape (N,), are the samples' residuals."""
+    misfit = f'the residual is {scale:.3g} times what the stated sensor noise predicts'
+    stray = time[apart > _STRAY * float(np.median(apart))]
+    if scale > _SUSPICIOUS and len(stray):
+        at = ', '.join(f'{each:.6g}' for each in stray[:5]) + (' ...' if len(stray) > 5 else '')
+        return False, f'{misfit}, and {len(stray)} samples stand out from the others; leave them out: at {at} s'
     violation = body.violation
     if violation is not None:
-        return False, f'the estimate is no physical body: {violation}'
-    if deviation[0] > 0.5 * body.mass:
+        return False, f'the estimate is no physical body: {violation}' + (
+            f'; {misfit}: check units, signs and stamps, and that the twist is along the axes of the base'
+            if scale > _SUSPICIOUS
+            else ''
+        )
+    if not deviation[0] <= 0.5 * body.mass:
         return False, f'the mass has a standard deviation of {100.0 * deviation[0] / body.mass:.0f} %'
     if not converged:
         return False, 'the weights did not settle'
     if scale > _SUSPICIOUS:
         return True, (
-            f'the residual is {scale:.3g} times what the stated sensor noise predicts: the noise is larger, '
-            'or base and links are not what the description says, which the deviations do not cover'
+            f'{misfit}: the noise is larger, or base and links are not what the description says, which the '
+            'deviations do not cover'
         )
     return True, ''
 

@@ -22,7 +22,7 @@ Model rows over samples: base regressor and friction columns, evaluated once, in
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -380,6 +380,15 @@ class Piece:
         return self.samples.filtered(self.samples.friction_columns(friction, shape, some))
 
 
+def _weighed(base: BaseRegressor, n: int) -> BoolArray:
+    """Return which joints hold a constant weight in all motion that base parameters tell from inertia, shape (n,)."""
+    rng = np.random.default_rng(0)
+    rows = base.regressor(*rng.normal(size=(3, 2 * len(base.independent), n)))
+    flat, wanted = rows.reshape(-1, rows.shape[2]), np.tile(np.eye(n), (len(rows), 1))
+    left = wanted - flat @ np.linalg.lstsq(flat, wanted, rcond=1e-9)[0]
+    return np.asarray(np.linalg.norm(left, axis=0) < 1e-6 * np.sqrt(len(rows)))
+
+
 class Rows:
     """Rows of the linear torque model, filtered by the low-passes that the torque went through.
 
@@ -389,7 +398,7 @@ class Rows:
 
     def __init__(self, base: BaseRegressor, samples: Samples) -> None:
         self.base = base
-        self.samples = samples
+        self.samples = replace(samples, weighed=_weighed(base, samples.n))
         self._kept: dict[int, tuple[IntArray, Array]] = {}
         self._bytes = 0
         self._known: dict[str, Information] = {}

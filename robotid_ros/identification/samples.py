@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray, require_names
+from robotid_ros.arrays import Array, BoolArray, IntArray, require_names
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel
@@ -93,6 +93,9 @@ class Samples:
         Velocity of which friction has the direction, where it lags behind ``dq`` [rad/s].
     rows : ndarray of int, shape (N,), or None
         Rows of all samples, where these are some of them; None for all.
+    weighed : ndarray of bool, shape (n,), or None
+        Joints whose gravity is one constant, a slide's weight: an offset cannot be told from it and is taken for it,
+        since it is what holds the arm.
     """
 
     q: Array
@@ -105,6 +108,7 @@ class Samples:
     slide: Array | None = None
     slip: Array | None = None
     rows: IntArray | None = None
+    weighed: BoolArray | None = None
 
     def __len__(self) -> int:
         return len(self.q)
@@ -166,7 +170,10 @@ class Samples:
 
     def friction_columns(self, friction: FrictionModel, shape: Array, load: Array | None = None) -> Array:
         """Return the torque per unit of each linear friction parameter along the samples, shape (N, n, k)."""
-        return friction.columns(self.dq, shape, load, self.q, self.slide, self.slip)
+        columns = friction.columns(self.dq, shape, load, self.q, self.slide, self.slip)
+        if self.weighed is not None and self.weighed.any() and 'offset' in friction.linear_names:
+            columns[:, self.weighed, friction.linear_names.index('offset')] = 0.0
+        return columns
 
     def filtered(self, values: Array) -> Array:
         """Return model values, shape (N, ...), filtered like ``target``: by the torque's bandwidth and the cutoff."""

@@ -392,7 +392,9 @@ def drive_gains(
 
         k_j (tau_measured - tau_arm)_j = (Y_link pi_payload)_j + friction,
 
-    with tau_arm the model identified from the same measured torques without the payload. Of coupled motors' efforts,
+    with tau_arm the model identified from the same measured torques without the payload. What the payload's inertia
+    adds is estimated with them: mass and centre have to be known, as by a scale and a ruler. What the arm's own
+    parameters are not known by is part of the deviations, as of :func:`identify_payload`. Of coupled motors' efforts,
     both sides and the speeds of friction are those of the motors.
 
     Parameters
@@ -401,7 +403,7 @@ def drive_gains(
         Runs without and with the payload; the former only serves to check the arm's model.
     model : RobotModel
     payload : ndarray, shape (10,)
-        Known parameters in the last link's frame.
+        Known parameters in the last link's frame; a wrong inertia does no harm.
     arm : IdentificationResult
         From runs without the payload, with the torques as measured.
 
@@ -419,9 +421,9 @@ def drive_gains(
     predictor = TorquePredictor(model, arm)
     model = replace(model, gravity=arm.gravity)  # the payload hangs as the arm does
     check, samples = (
-        as_samples(
-            predictor.in_arm_coordinates(each), model, standstill_speed=0.02, standstill_weight=0.01
-        ).with_bandwidth(arm.torque_bandwidth)
+        as_samples(predictor.in_arm_coordinates(each), model, standstill_speed=0.02, standstill_weight=0.01)
+        .with_bandwidth(arm.torque_bandwidth)
+        .coarse()
         for each in (without, loaded)
     )
     misfit = check.target - check.filtered(predictor.torque(check.q, check.dq, check.ddq))
@@ -431,24 +433,41 @@ def drive_gains(
             'from these runs'
         )
     rest = samples.target - samples.filtered(predictor.torque(samples.q, samples.dq, samples.ddq))
-    added = samples.filtered(full_regressor(model, samples.q, samples.dq, samples.ddq)[:, :, -10:] @ payload)
+    link = samples.filtered(full_regressor(model, samples.q, samples.dq, samples.ddq)[:, :, -10:])
+    base = samples.filtered(predictor.base.regressor(samples.q, samples.dq, samples.ddq))
     setup = predictor.setup
-    rest, added, target = (setup.efforts(torque) for torque in (rest, added, samples.target))
+    rest, target, added = (setup.efforts(torque) for torque in (rest, samples.target, link @ payload))
+    # columns: the payload's inertia, and what the arm's own parameters may be off by
+    turning, doubt = (np.swapaxes(setup.efforts(np.swapaxes(m, 1, 2)), 1, 2) for m in (link[:, :, :6], base))
     speed = samples.dq @ setup.torque  # that the efforts' power goes with: effort . speed = tau . dq
     own = samples.filtered(friction_model('coulomb_viscous').columns(speed, np.zeros((samples.n, 0))))
-    gains, std = np.ones(samples.n), np.full(samples.n, np.inf)
-    for j in range(samples.n):
-        # rest = (1/k) added + friction: the measured torque has the noise and is the left side
-        rows = np.concatenate([added[:, j, None], own[:, j]], axis=1) * np.sqrt(samples.weight[:, j, None])
-        right = rest[:, j] * np.sqrt(samples.weight[:, j])
-        if np.linalg.norm(added[:, j]) < 1e-3 * max(float(np.linalg.norm(target[:, j])), 1e-12):
-            continue
-        solution = np.linalg.lstsq(rows, right, rcond=1e-12)[0]
-        residual = right - rows @ solution
-        inverse = np.linalg.pinv(rows.T @ rows)
-        covariance = covariance_of_estimate(
-            rows[:, None], residual[:, None], samples.run_labels, np.ones(1), inverse, rows.shape[1], 1
-        )
-        gains[j] = 1.0 / solution[0]
-        std[j] = float(np.sqrt(max(covariance[0, 0], 0.0))) * gains[j] ** 2
-    return gains, std
+    # rest = (added + turning change) / k + friction: the measured torque has the noise and is the left side
+    share, change, precision = np.ones(samples.n), np.zeros(6), np.ones(samples.n)
+    count = np.maximum(samples.weight.sum(axis=0), 1e-12)
+    for _ in range(10):
+        told = np.concatenate([(added + turning @ change)[..., None], own], axis=2)
+        spread = (told[:, :, None] * np.eye(samples.n)[:, :, None]).reshape(len(samples), samples.n, -1)
+        rows = np.concatenate([turning * share[:, None], spread], axis=2)
+        right, weight = rest + turning @ change * share, samples.weight * precision
+        matrix = np.einsum('Nnp,Nn,Nnq->pq', rows, weight, rows, optimize=True)
+        found = solve(matrix, np.einsum('Nnp,Nn,Nn->p', rows, weight, right, optimize=True), len(matrix), None)
+        residual = right - rows @ found.parameters
+        squares = np.sum(samples.weight * residual**2, axis=0) / count
+        precision = 1.0 / np.maximum(squares, 1e-12 * max(float(np.mean(rest**2)), 1e-12))
+        change, first = found.parameters[:6], 6 + (1 + own.shape[2]) * np.arange(samples.n)
+        share = np.where(found.parameters[first] != 0.0, found.parameters[first], 1.0)
+    covariance = covariance_of_estimate(
+        np.concatenate([rows[:, :, :6], told], axis=2) * np.sqrt(samples.weight)[..., None],
+        residual * np.sqrt(samples.weight),
+        samples.run_labels,
+        precision,
+        found.inverse,
+        6,
+        1,
+    )
+    lever = found.inverse @ np.einsum('Nnp,Nn,Nnb->pb', rows, weight, doubt, optimize=True)
+    covariance = covariance + (lever * np.where(np.isfinite(arm.base_std), arm.base_std, 0.0) ** 2) @ lever.T
+    loaded_by = np.linalg.norm(added, axis=0) >= 1e-3 * np.maximum(np.linalg.norm(target, axis=0), 1e-12)
+    known, gains = loaded_by & found.determined[first], 1.0 / share
+    std = np.sqrt(np.maximum(np.diag(covariance)[first], 0.0)) * gains**2
+    return np.where(known, gains, 1.0), np.where(known, std, np.inf)

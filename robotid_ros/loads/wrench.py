@@ -37,7 +37,7 @@ from robotid_ros.errors import DataError, IdentificationError
 from robotid_ros.files import file_hash
 from robotid_ros.identification.information import solve
 from robotid_ros.identification.samples import evenly_weighted
-from robotid_ros.identification.torque_fit import covariance_of_estimate
+from robotid_ros.identification.torque_fit import covariance_of_estimate, independent_share
 from robotid_ros.model.inertia import INERTIAL_NAMES, split_inertial_parameters
 from robotid_ros.model.kinematics import step_transforms
 from robotid_ros.model.robot_model import RobotModel
@@ -48,7 +48,7 @@ AXES = ('force/x', 'force/y', 'force/z', 'torque/x', 'torque/y', 'torque/z')
 _TURNED = 1.0
 """Least spread of gravity along each axis of the flange [m/s^2], rms: what a tilt of 10 degrees each way gives."""
 _ALIVE = 0.5  # least share of what an axis should show that it has to show
-_UNLIKE = 0.03  # least share by which the gain of an axis of force is said to be off
+_UNLIKE = 0.03  # least share by which the gain of an axis is said to be off
 _LIGHT = 4.0  # deviations above which a mass is one
 
 
@@ -303,12 +303,26 @@ def fit_wrench(u: Array, omega: Array, alpha: Array, wrench: Array, runs: IntArr
         centre_std=np.sqrt(np.maximum(np.einsum('ip,pq,iq->i', slope, covariance, slope), 0.0)),
         rmse_without=np.std(wrench, axis=0),
         rmse_with=np.sqrt(np.mean(rest**2, axis=0)),
-        notes=tuple(
-            f'{AXES[k]} shows {100.0 * weight[k] / inertial[9]:.1f} % of the weight: its gain is off, or it drifts'
-            for k in range(3)
-            if abs(weight[k] - inertial[9]) > max(_UNLIKE * inertial[9], _LIGHT * noise)
-        ),
+        notes=_unlike(shown - shown.mean(axis=0), rest - rest.mean(axis=0), runs),
     )
+
+
+def _unlike(shown: Array, rest: Array, runs: IntArray) -> tuple[str, ...]:
+    """Return which axes show more or less of the tool than the others, from what each shows of it and what is left."""
+    parts = [slice(int(np.argmax(runs == run)), int(np.argmax(runs == run) + (runs == run).sum())) for run in set(runs)]
+    count = independent_share(rest, parts) * len(rest)
+    power = np.maximum(np.sum(shown**2, axis=0), 1e-300)
+    more = np.sum(shown * rest, axis=0) / power  # what each shows, less 1
+    sure = np.sqrt(np.sum(rest**2, axis=0) / power / max(count, 1.0))
+    left = np.sqrt(np.sum(rest**2, axis=0) / np.maximum(np.sum((shown + rest) ** 2, axis=0), 1e-300))
+    notes = []
+    for k, axis in enumerate(AXES):
+        if left[k] > _ALIVE:
+            notes.append(f'the tool leaves {100.0 * left[k]:.0f} % of what {axis} shows unexplained: is its unit SI?')
+        elif abs(more[k]) > max(_UNLIKE, _LIGHT * sure[k]):
+            what = 'weight: its gain is off, or it drifts' if k < 3 else 'torque of the tool: its gain or unit is off'
+            notes.append(f'{axis} shows {100.0 * (1.0 + more[k]):.1f} % of the {what}')
+    return tuple(notes)
 
 
 def _require_torques(rows: Array, torque: Array) -> None:

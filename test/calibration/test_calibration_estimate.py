@@ -292,7 +292,8 @@ def test_deviations_of_points_weigh_them() -> None:
 def test_a_scara_with_a_slide_is_calibrated() -> None:
     rng = np.random.default_rng(11)
     table = scara()
-    actual = _spoiled(table, rng, ('j1.a', 'j2.a', 'j2.theta', 'j4.theta', 'j1.beta'))
+    tilts = [f'{joint}.{tilt}' for joint in ('j1', 'j2', 'lift') for tilt in ('alpha', 'beta')]
+    actual = _spoiled(table, rng, ('j1.a', 'j2.a', 'j2.theta', 'j4.theta', *tilts))
 
     q, unseen, frame = random_configurations(table, 60, rng), random_configurations(table, 60, rng), random_frame(rng)
     points = measured(table.joint_names, q, dh_poses(actual, q), rng, frame=frame, noise=2e-5)
@@ -300,6 +301,53 @@ def test_a_scara_with_a_slide_is_calibrated() -> None:
     result = calibrate(table, points, held_out=held_out)
     assert result.held_out.after.rms < 2e-5
     assert result.held_out.before.rms > 5e-4
+
+
+def test_a_target_far_along_parallel_axes_is_found_by_their_tilt() -> None:
+    """Between parallel axes its height acts as that of the frame; between those of the real arm it does not."""
+    rng = np.random.default_rng(6)
+    right = np.pi / 2
+    table = DHTable(
+        joint_names=tuple('abcde'),
+        theta=np.array([right, np.pi, np.pi, 0.0, np.pi]),
+        d=np.array([0.0, 0.15, 0.0, 0.0, 0.0]),
+        a=np.array([0.0, 0.0, 0.0, 0.33, 0.0]),
+        alpha=np.array([-1.06, 0.0, right, -right, 0.0]),
+        joint_types=('revolute', 'revolute', 'prismatic', 'revolute', 'revolute'),
+        convention='modified',
+    )
+    actual = _spoiled(table, rng, ('a.alpha', 'b.alpha', 'c.alpha', 'd.alpha', 'e.alpha', 'e.beta'))
+    q, unseen, frame = rng.uniform(-2, 2, (80, 5)), rng.uniform(-2, 2, (50, 5)), random_frame(rng)
+    target = (0.04, -0.02, -0.3)
+    points = measured(table.joint_names, q, dh_poses(actual, q), rng, frame=frame, target=target, noise=1e-5)
+    held_out = measured(table.joint_names, unseen, dh_poses(actual, unseen), rng, frame=frame, target=target)
+    result = calibrate(table, points, CalibrationConfig(folds=0), held_out=held_out)
+    assert result.held_out.after.rms < 1e-5
+    assert 0.9 < result.fit.noise / 1e-5 < 1.1
+    assert result.structural == result.identifiable == len(result.fit.free)
+
+
+def test_a_wrist_whose_tip_never_moves_is_calibrated() -> None:
+    rng = np.random.default_rng(0)
+    right = np.pi / 2
+    table = DHTable(
+        joint_names=tuple('abc'), theta=np.zeros(3), d=np.zeros(3), a=np.zeros(3), alpha=np.array([right, -right, 0.0])
+    )
+    actual = _spoiled(table, rng, ('a.alpha', 'b.alpha', 'a.a', 'b.a', 'b.d'))
+    q, unseen, frame = rng.uniform(-2, 2, (60, 3)), rng.uniform(-2, 2, (50, 3)), random_frame(rng)
+    points = measured(table.joint_names, q, dh_poses(actual, q), rng, frame=frame, noise=1e-5)
+    held_out = measured(table.joint_names, unseen, dh_poses(actual, unseen), rng, frame=frame)
+    assert calibrate(table, points, CalibrationConfig(folds=0), held_out=held_out).held_out.after.rms < 1e-5
+
+
+@pytest.mark.parametrize(('noise', 'angle_noise'), [(3e-6, 1e-3), (1e-3, 1e-5)])
+def test_the_noise_of_points_is_told_however_exact_the_angles_are(noise: float, angle_noise: float) -> None:
+    rng = np.random.default_rng(3)
+    arm = example_arm(rng)
+    points = arm.measure(arm.configurations(80, rng), rng, noise=noise, angle_noise=angle_noise)
+    result = calibrate(arm.nominal, points, CalibrationConfig(folds=0))
+    assert 0.9 < result.fit.noise / noise < 1.1
+    assert 0.8 < result.fit.orientation_scale * angle_noise / noise < 1.25
 
 
 def _bent(model: RobotModel, q: np.ndarray, compliance: np.ndarray) -> np.ndarray:

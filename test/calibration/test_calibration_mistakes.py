@@ -96,6 +96,24 @@ def test_a_coupled_joint_is_named(arm: SimulatedArm, points: MeasuredPoints) -> 
     assert "'joint3' is coupled: its angle is joint3 + joint2" in _message(arm, replace(points, q=q))
 
 
+@pytest.mark.parametrize(
+    ('order', 'words'),
+    [
+        ((1, 2, 3, 0), 'in the order x, y, z, w; the columns'),
+        ((0, -1, -2, -3), 'invert them'),
+        ((-1, -2, -3, 0), 'in the order x, y, z, w, and inverted'),
+        ((2, 0, 1, 3), 'fits the measured orientations no better than'),
+    ],
+)
+def test_quaternions_of_another_order_or_sense_are_named(
+    arm: SimulatedArm, order: tuple[int, ...], words: str
+) -> None:
+    rng = np.random.default_rng(1)
+    points = arm.measure(arm.configurations(60, rng), rng, angle_noise=2e-4)
+    signs = [-1.0 if k < 0 else 1.0 for k in order]
+    assert words in _message(arm, replace(points, orientation=points.orientation[:, np.abs(order)] * signs))
+
+
 def test_points_of_another_robot(arm: SimulatedArm, points: MeasuredPoints) -> None:
     position = np.random.default_rng(2).uniform(-1.0, 1.0, points.position.shape)
     assert 'check the order, signs, zeros and units' in _message(arm, replace(points, position=position))
@@ -103,6 +121,13 @@ def test_points_of_another_robot(arm: SimulatedArm, points: MeasuredPoints) -> N
 
 def test_a_frame_that_is_not_the_base(arm: SimulatedArm, points: MeasuredPoints) -> None:
     assert 'let the frame be estimated' in _message(arm, points, frame='known')
+
+
+@pytest.mark.parametrize('frame', ['known', 'unknown'])
+def test_a_target_that_is_elsewhere_on_the_tool(arm: SimulatedArm, points: MeasuredPoints, frame: str) -> None:
+    message = _message(arm, points, frame=frame, tool='known', targets={'': (0.3, 0.0, 0.0)})
+    assert 'the target is not where it is said to be on the tool; let ' in message
+    assert message.startswith('the points are not in the robot base frame or ') == (frame == 'known')
 
 
 def test_too_few_poses(arm: SimulatedArm, points: MeasuredPoints) -> None:

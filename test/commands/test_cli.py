@@ -24,6 +24,7 @@ from robotid_ros.cli import build_parser, main
 from robotid_ros.commands import COMMANDS
 from robotid_ros.commands.demo import parameter_table as demo_table
 from robotid_ros.commands.options import load_robot
+from robotid_ros.commands.terminal import joint_table
 from robotid_ros.demo.run import ParameterComparison, configuration_text
 from robotid_ros.errors import ModelError
 from robotid_ros.excitation.design import FORMAT
@@ -442,3 +443,8 @@ def test_a_command_starts_without_the_rooms_that_it_needs_later_or_never(
     name: str, rooms: set[str], imported_for_help: dict[str, set[str]]
 ) -> None:
     assert not imported_for_help[name] & {f'robotid_ros.{room}' for room in rooms}
+
+
+def test_torques_of_a_small_arm_are_shown() -> None:
+    table = joint_table(('a', 'b'), {'small': np.array([4.2e-5, np.nan]), 'usual': np.array([1.5, 0.0])})
+    assert table.split()[-6:] == ['a', '0.0000420', '1.500', 'b', 'nan', '0.000']

@@ -133,6 +133,25 @@ def test_a_run_is_one_smooth_motion_from_rest_to_rest(plan, trajectory, check):
     assert plan.phase(plan.end + 0.1) == 'end'
 
 
+@pytest.mark.parametrize(('seed', 'part'), [(0, 24), (3, 5), (5, 26), (9, 19)])
+def test_a_motion_that_needs_its_acceleration_where_it_begins_is_entered_and_left_elsewhere(seed, part):
+    rng, period = np.random.default_rng(seed), 5.0
+    a, b = rng.normal(size=(2, 2, 3))
+    drawn = FourierTrajectory(a=a, b=b, offset=np.zeros(2), base_frequency=1.0 / period)
+    most = np.abs(drawn.evaluate(np.linspace(0.0, period, 4001))[2]).max(axis=0)
+    model = replace(planar_arm(2), limits=limits(2, 9.0, 50.0, 1.0001 * most, np.inf))
+    check = reference_check(model, ExcitationConfig())
+    phase = 2.0 * np.pi * np.arange(1, 4) * part / 32
+    turned = a * np.cos(phase) + b * np.sin(phase), b * np.cos(phase) - a * np.sin(phase)
+    later = replace(drawn, a=turned[0], b=turned[1])
+    np.testing.assert_allclose(later.position([0.7]), drawn.position([0.7 + period * part / 32]), atol=1e-12)
+    plan = plan_run(np.zeros(2), later, check, RUN)
+    times = np.arange(0.0, plan.reference.duration, 0.002)
+    assert_smooth_and_inside(times, *plan.reference.evaluate(times), check.limits)
+    during = plan.begin + np.linspace(0.0, 4 * period, 777)
+    np.testing.assert_allclose(plan.reference.evaluate(during)[0], later.position(during - plan.begin), atol=1e-9)
+
+
 def test_one_period_is_published_with_both_ends(plan, trajectory):
     times, position, _, acceleration = plan.one_period()
     assert times[-1] == trajectory.period

@@ -64,6 +64,14 @@ def test_formulas_equal_the_predictor_on_every_friction_model(name: str, smooth:
     assert len(minimal.names) == len(minimal.units) == len(minimal.parameters)
 
 
+@pytest.mark.parametrize('word', ['class', 'and', 'new', 'char8_t', 'co_await', 'std'])
+def test_a_word_of_cpp_is_no_namespace(tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str) -> None:
+    arguments = ['codegen', '--robot', str(UR10E), '--language', 'cpp', '--prefix', word, '--out', str(tmp_path)]
+    assert main(arguments) == 2
+    assert f"'{word}' is a word of the language" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @needs_compiler
 @pytest.mark.parametrize('name', FRICTION[-len(FRICTION_MODELS) :])
 def test_compiled_kernels_and_c_files_hold_all_friction(tmp_path: Path, name: str) -> None:

@@ -276,6 +276,25 @@ def test_wrong_model_is_told_from_noise(still):
     assert 'base and links are not what the description says' in result.reason
 
 
+@pytest.mark.parametrize('estimator', ESTIMATORS)
+def test_samples_that_stand_out_are_named_and_their_result_is_not_used(still, estimator):
+    robot, measurement = still
+    measurement = measurement.with_noise(SensorNoise(), np.random.default_rng(4))
+    twist = np.array(measurement.base_twist)
+    twist[[20, 90, 150], 3] += 0.01  # of a largest 0.05 rad/s
+    result = identify_target(robot, replace(measurement, base_twist=twist), estimator=estimator)
+    assert not result.usable
+    assert '3 samples stand out from the others; leave them out: at 1, 4.5, 7.5 s' in result.reason
+
+
+def test_no_physical_body_in_other_units_is_told_with_the_residual(still):
+    robot, measurement = still
+    result = identify_target(robot, replace(measurement, q=np.rad2deg(measurement.q)))
+    assert not result.usable
+    assert 'no physical body' in result.reason
+    assert 'check units, signs and stamps' in result.reason
+
+
 def test_result_speaks_plain_numbers(still):
     robot, measurement = still
     result = identify_target(robot, measurement.with_noise(SensorNoise(), np.random.default_rng(0)))

@@ -135,6 +135,29 @@ def test_an_axis_of_another_gain_is_noted() -> None:
     assert 'force/z shows 10' in found.notes[0]
 
 
+def test_a_fast_long_arm_has_no_axis_of_another_gain() -> None:
+    """What the tool's centre takes to swing is no weight: its force is not along gravity."""
+    rng = np.random.default_rng(1)
+    time, q, dq, ddq = fourier_motion(6, rng, seconds=10.0, size=1.2)
+    dq, ddq = 5.0 * dq, 25.0 * ddq  # the same places in a fifth of the time
+    wrench = felt(q, dq, ddq) + rng.normal(0.0, 1.0, (len(q), 6)) * [0.3, 0.3, 0.3, 0.01, 0.01, 0.01]
+    runs = np.zeros(len(time), dtype=np.int64)
+    found = fit_wrench(*flange_motion(ARM, q, dq, ddq), wrench, runs, 'tool0')
+    assert found.notes == ()
+    wrench[:, 1] += 0.1 * (wrench[:, 1] - BIAS[1])
+    (note,) = fit_wrench(*flange_motion(ARM, q, dq, ddq), wrench, runs, 'tool0').notes
+    assert 'force/y shows 110.' in note
+
+
+def test_torques_in_another_unit_are_noted() -> None:
+    rng = np.random.default_rng(2)
+    time, q, dq, ddq = fourier_motion(6, rng, seconds=10.0, size=0.9)
+    wrench = felt(q, dq, ddq) + rng.normal(0.0, 1.0, (len(q), 6)) * [0.3, 0.3, 0.3, 0.01, 0.01, 0.01]
+    wrench[:, 3:] *= 1e3
+    notes = fit_wrench(*flange_motion(ARM, q, dq, ddq), wrench, np.zeros(len(time), dtype=np.int64), 'tool0').notes
+    assert any('is its unit SI?' in note for note in notes)  # of torques or forces, whichever are the fewer
+
+
 def test_the_flange_moves_as_pinocchio_says() -> None:
     model = pinocchio_arm(ARM)
     data = model.createData()
