@@ -54,6 +54,10 @@ from robotid_ros.nodes.runtime import call_service
 from robotid_ros.settings import Settings, setting
 
 _REPLACEMENT, _INTERPOLATION, _TIME = 'allow_trajectory_replacement', 'interpolation_method', 'use_sim_time'
+BLENDS = 'positions_upsampling.enable'
+"""A parameter that only controllers have which blend: 6.8 and 6.9.0 have the first one above, and begin a trajectory
+that lies ahead where the arm is measured then, behind their reference by all that it lags. Of one that began in the
+past they take over the rest, as those before."""
 _POLL = 0.05
 _STATE_PERIOD = 0.02
 """Of the controller states that are looked at [s]."""
@@ -114,7 +118,7 @@ def replacement(node: Node, controllers: Sequence[str]) -> str:
                 f'{controller} does not interpolate (interpolation_method: none): it would leap from point to point; '
                 'set it to splines'
             )
-        if known.get(_REPLACEMENT):
+        if known.get(_REPLACEMENT) and BLENDS in known:
             node.get_logger().warning(
                 f'{controller} repeats its last command whenever it takes over a trajectory ({_REPLACEMENT}: true), a '
                 f'step of up to its speed times its period; ros2 param set {controller} {_REPLACEMENT} false avoids it'
@@ -145,7 +149,9 @@ def _parameters(node: Node, controller: str) -> dict[str, Any]:
     """Return those of the parameters above that a node has; none where it does not answer."""
     listed = call_service(node, ListParameters, f'{controller}/list_parameters', ListParameters.Request())
     names = [
-        name for name in (_REPLACEMENT, _INTERPOLATION, _TIME) if listed is not None and name in listed.result.names
+        name
+        for name in (_REPLACEMENT, _INTERPOLATION, _TIME, BLENDS)
+        if listed is not None and name in listed.result.names
     ]
     if not names:
         return {}
