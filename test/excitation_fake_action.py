@@ -118,7 +118,8 @@ class ActionArm(FakeArm):
         if self.now() > until and self.fault != 'unreached':
             self.end('succeed', Result.SUCCESSFUL, 'Goal successfully reached!')
             return
-        if self.fault == 'mute':
+        begins = handle.request.trajectory.header.stamp
+        if self.fault == 'mute' or (self.fault == 'defer' and self.now() < begins.sec + 1e-9 * begins.nanosec):
             return
         feedback = FollowJointTrajectory.Feedback(joint_names=self.joints[::-1])
         feedback.header.stamp = self.get_clock().now().to_msg()

@@ -13,7 +13,8 @@ What a joint_trajectory_controller does was read in its source (ros-controls/ros
 2.54.0 for Humble, 4.42.1 for Jazzy, 5.17.0 for Kilted and 6.9.0 for Rolling):
 
 - A new goal takes the place of the running one at the next control step, just as a message on the
-  topic does; the old goal is aborted with INVALID_GOAL (Humble: cancelled), which is no fault.
+  topic does; the old goal is aborted with INVALID_GOAL (Humble: cancelled), which is no fault. At
+  6.9.0 one that lies ahead does so when it begins, and is not spoken of until then.
 - A goal goes on when its client dies. Each window ends at rest, so the arm does too.
 - A cancelled or aborted goal makes the controller hold the position it measures, at once and at any
   speed; only where ``constraints.decelerate_on_cancel`` is set (not in Humble) it slows down. The
@@ -53,6 +54,10 @@ from robotid_ros.nodes.runtime import call_service
 from robotid_ros.settings import Settings, setting
 
 _REPLACEMENT, _INTERPOLATION, _TIME = 'allow_trajectory_replacement', 'interpolation_method', 'use_sim_time'
+BLENDS = 'positions_upsampling.enable'
+"""A parameter that only controllers have which blend: 6.8 and 6.9.0 have the first one above, and begin a trajectory
+that lies ahead where the arm is measured then, behind their reference by all that it lags. Of one that began in the
+past they take over the rest, as those before."""
 _POLL = 0.05
 _STATE_PERIOD = 0.02
 """Of the controller states that are looked at [s]."""
@@ -113,7 +118,7 @@ def replacement(node: Node, controllers: Sequence[str]) -> str:
                 f'{controller} does not interpolate (interpolation_method: none): it would leap from point to point; '
                 'set it to splines'
             )
-        if known.get(_REPLACEMENT):
+        if known.get(_REPLACEMENT) and BLENDS in known:
             node.get_logger().warning(
                 f'{controller} repeats its last command whenever it takes over a trajectory ({_REPLACEMENT}: true), a '
                 f'step of up to its speed times its period; ros2 param set {controller} {_REPLACEMENT} false avoids it'
@@ -144,7 +149,9 @@ def _parameters(node: Node, controller: str) -> dict[str, Any]:
     """Return those of the parameters above that a node has; none where it does not answer."""
     listed = call_service(node, ListParameters, f'{controller}/list_parameters', ListParameters.Request())
     names = [
-        name for name in (_REPLACEMENT, _INTERPOLATION, _TIME) if listed is not None and name in listed.result.names
+        name
+        for name in (_REPLACEMENT, _INTERPOLATION, _TIME, BLENDS)
+        if listed is not None and name in listed.result.names
     ]
     if not names:
         return {}
@@ -305,6 +312,7 @@ class _Goal:
     """One trajectory sent."""
 
     heard: float  # when the controller last said something of it, or when it was sent (monotonic) [s]
+    begins: float  # one that lies ahead is not spoken of until then by a controller that follows another meanwhile [s]
     stop: bool  # it leads to rest
     handle: Any = None  # once it is accepted
     refused: bool = False
@@ -400,7 +408,9 @@ class ActionLink(ControllerLink):
             goal_time_tolerance=duration_message(config.goal_time_tolerance),
         )
         self.holds = False
-        sent = self._sent = _Goal(heard=time.monotonic(), stop=stop)
+        now, stamp = time.monotonic(), seconds(message.header.stamp)
+        ahead = stamp - 1e-9 * self._node.get_clock().now().nanoseconds if stamp else 0.0
+        sent = self._sent = _Goal(heard=now, begins=now + ahead, stop=stop)
         answer = insist(partial(self._client.send_goal_async, goal, feedback_callback=partial(self._on_feedback, sent)))
         answer.add_done_callback(partial(self._on_answer, sent))
 
@@ -412,7 +422,7 @@ class ActionLink(ControllerLink):
 
     def _on_answer(self, goal: _Goal, answer: Future) -> None:
         handle = answer.result()
-        goal.heard = time.monotonic()
+        goal.heard = max(time.monotonic(), goal.begins)
         if handle.accepted:
             goal.handle = handle
             insist(handle.get_result_async).add_done_callback(partial(self._on_result, goal))

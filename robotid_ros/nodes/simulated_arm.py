@@ -40,7 +40,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, MissingDependencyError
-from robotid_ros.nodes.controller_link import action_name, control_msgs
+from robotid_ros.nodes.controller_link import BLENDS, action_name, control_msgs
 from robotid_ros.nodes.messages import LATCHED, JointStateTemplate, insist, publish, seconds, time_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.runtime import run_node, steady_timer
@@ -244,6 +244,8 @@ class SimulatedArm(Node):
         blends = self._config.trajectory_replacement == 'blend'
         self.declare_parameter('allow_trajectory_replacement', blends, fixed)
         self.declare_parameter('interpolation_method', 'splines', fixed)
+        if blends:
+            self.declare_parameter(BLENDS, False, fixed)
         self._goal: FollowedGoal | None = None
         self._moves_until = -np.inf  # the end of the last trajectory, in the physics' time
         self._faults = declare_parameters(self, SimulatedFaults)

@@ -112,6 +112,18 @@ def test_stop_on_request_leads_to_rest_by_a_goal(user):
     assert report['tolerances'] == {'path': {}, 'goal': {}, 'time': 0.0}
 
 
+def test_a_goal_that_lies_ahead_may_be_passed_over_until_it_begins(user):
+    """A controller at 6.9.0 follows what it has until then, and says nothing of the next goal."""
+    user.fault('defer')
+    user.set(start_delay=4.0, feedback_timeout=1.5)
+    start(user)
+    user.set(start_delay=0.3, feedback_timeout=PATIENT['feedback_timeout'])
+    until_moving(user)
+    assert user.call('/excitation/stop').success
+    user.until_state('stopped')
+    assert user.text == 'stopped: stopped on request'
+
+
 @pytest.mark.parametrize(
     ('fault', 'reason'),
     [
