@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -57,15 +58,12 @@ def _logs_of_nodes(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture
-def set_up_as_described(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let ``identify`` not search for set-ups, which takes a third to two thirds of it: other tests are about those."""
-    from robotid_ros.identification.judge import Decision
-    from robotid_ros.identification.setup import SetUp
+def set_up_as_described() -> Iterator[None]:
+    """Let ``identify`` not search for set-ups."""
+    from identification_helpers import as_described
 
-    said = Decision(subject='set-up', chosen='as described')
-    monkeypatch.setattr(
-        'robotid_ros.identification.steps.find_setups', lambda _, model, **__: ([SetUp.as_described(model)], said)
-    )
+    with as_described():
+        yield
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

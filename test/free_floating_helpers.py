@@ -47,7 +47,7 @@ def random_robot(rng, n, prismatic=()):
     return bare.with_target(random_body(rng, rng.uniform(5.0, 50.0)))
 
 
-def random_trajectory(rng, n, size=0.25, frequency=0.1, harmonics=4):
+def random_trajectory(rng, n, size=0.25, frequency=0.1, harmonics=2):
     return FourierTrajectory(
         a=size * rng.normal(size=(n, harmonics)),
         b=size * rng.normal(size=(n, harmonics)),

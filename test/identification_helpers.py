@@ -9,6 +9,8 @@
 
 """Arms, motions and torques for the tests of the identification."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ import pytest
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
+from robotid_ros.identification.judge import Decision
+from robotid_ros.identification.setup import SetUp
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 
@@ -46,6 +50,17 @@ TWO_LINKS = """<?xml version="1.0"?>
     <parent link="lower"/><child link="tool"/></joint>
 </robot>
 """
+
+
+@contextmanager
+def as_described() -> Iterator[None]:
+    """Let ``identify`` not search for set-ups, which takes a third to two thirds of it: other tests are about those."""
+    said = Decision(subject='set-up', chosen='as described')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            'robotid_ros.identification.steps.find_setups', lambda _, model, **__: ([SetUp.as_described(model)], said)
+        )
+        yield
 
 
 def pinocchio_arm(model: RobotModel) -> Any:

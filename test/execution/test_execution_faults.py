@@ -150,15 +150,13 @@ def test_a_velocity_that_is_told_wrong_now_and_then_stops_nothing(mode, seed):
     assert run.supervisor.state is State.RESTED
 
 
-@pytest.mark.parametrize(('later', 'since', 'factor'), [
-    (0.0, 0.1, 4.0),
-    (0.8, 0.1, -3.0),
-    (0.4, 0.6, -3.0),
-    (1.2, 0.6, 4.0),
-])  # fmt: skip
-@pytest.mark.parametrize('mode', sorted(MODES))
-def test_a_velocity_that_stands_alone_after_a_gap_neither_bends_a_stop_nor_repeats_it(mode, later, since, factor):
+@pytest.mark.parametrize(
+    ('glitch', 'mode'),
+    each_with_a_mode([(0.0, 0.1, 4.0), (0.8, 0.1, -3.0), (0.4, 0.6, -3.0)], also=[(1.2, 0.6, 4.0)]),
+)
+def test_a_velocity_that_stands_alone_after_a_gap_neither_bends_a_stop_nor_repeats_it(mode, glitch):
     """At 3 Hz the one reading may be that of a wrong cycle, before the stop or after it."""
+    later, since, factor = glitch
     moment = MOMENT + later
     said = [moment]
 
@@ -479,8 +477,7 @@ def test_a_stop_that_is_lost_is_repeated(mode):
     assert run.last_motion() < MOMENT + 1.3
 
 
-@pytest.mark.parametrize('mode', sorted(MODES))
-@pytest.mark.parametrize('joint', range(3))
+@pytest.mark.parametrize(('joint', 'mode'), each_with_a_mode([0, 1], also=[2]))
 def test_a_joint_that_is_held_is_not_led_on_along_its_path(mode, joint):
     """What it presses with grows with the way that its controller leads it on."""
     held = {}
@@ -639,11 +636,11 @@ def test_a_lost_window_is_without_effect_and_more_end_at_rest(mode):
 
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_an_arm_is_not_led_further_while_it_is_not_seen(mode):
-    """Joint states that stay away from a moment on: the pieces that are due until the stop are not sent."""
-    since = PLAN.begin + 1.0
+    """Joint states that stay away from a moment on: the piece that is due 0.2 s later is not sent, 0.3 s before a stop."""
+    since = (BLEND_PLAN if mode == 'blend' else PLAN).windows.due(8) - 0.2
     run = loop(mode, shown=lambda arm, q, v, e: None if arm.now > since else (q, v, e, arm.clock), since=since).run()
     assert run.reason.startswith('no joint state for 0.5')
-    assert not [now for now, order in run.orders if since + 0.27 < now and not order.stop]
+    assert not [now for now, order in run.orders if since + 0.17 < now and not order.stop]
 
 
 @pytest.mark.parametrize(
@@ -857,7 +854,7 @@ def test_without_acceleration_limits_a_stop_brakes_as_the_run_does_and_ends_insi
     model = planar_arm(3, limits=limits(3, 1.05 * largest, 6.0, np.inf))
     check = reference_check(model, ExcitationConfig())
     plan = plan_run(np.zeros(3), swing, check, RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.5))
-    for moment in rng.uniform(plan.begin, plan.end, 6):
+    for moment in rng.uniform(plan.begin, plan.end, 3):
         run = Loop(plan=plan, request=moment).run()
         assert run.reason == 'request'
         assert run.supervisor.breaks == '', moment
@@ -1110,11 +1107,12 @@ def test_a_controller_that_speaks_once_a_window_may_miss_one():
     assert said is not None
 
 
-@pytest.mark.parametrize('told', [True, False])
-@pytest.mark.parametrize('rate', [-0.3, 0.1, 0.3, 1.0])
+@pytest.mark.parametrize(
+    ('rate', 'told'), [(-0.3, True), (0.1, False), (0.1, True), (0.3, True), (0.3, False), (1.0, False)]
+)
 def test_an_arm_is_not_led_after_readings_that_drift(rate, told):
     """The stop was repeated from the drifting place: 2.6 rad, through the table."""
-    usual, run = way_of_a_stop(MOMENT + 0.5), Loop(since=MOMENT)
+    usual, run = way_of_a_stop(MOMENT + 0.5), Loop(since=MOMENT, patience=3.0)
 
     def shown(loop, position, velocity, effort):
         drift = rate * max(loop.now - MOMENT, 0.0)

@@ -161,7 +161,7 @@ def test_one_period_is_published_with_both_ends(plan, trajectory):
 
 @pytest.mark.parametrize(('replacement', 'lost'), [('immediate', 2), ('blend', None), ('blend', 2)])
 def test_windows_lead_a_controller_along_the_reference(replacement, lost, trajectory, check):
-    plan = plan_run(START, trajectory, check, replace(RUN, trajectory_replacement=replacement, periods=2))
+    plan = plan_run(START, trajectory, check, replace(RUN, trajectory_replacement=replacement, periods=1))
     controller = Controller(START, blend=replacement == 'blend')
     stamp, pending = 1000.25, list(plan.windows)
     assert len(pending) > 20
@@ -189,7 +189,7 @@ def test_windows_lead_a_controller_along_the_reference(replacement, lost, trajec
 @pytest.mark.parametrize('window_time', [2.0, 6.0])
 def test_a_window_comes_while_the_one_before_has_no_knot_for_a_while(trajectory, check, window_time):
     """A controller that blends makes good by the next knot what each message costs it: 31 times a limit in 20 ms."""
-    settings = replace(RUN, trajectory_replacement='blend', periods=3, window_time=window_time)
+    settings = replace(RUN, trajectory_replacement='blend', periods=2, window_time=window_time)
     plan = plan_run(START, trajectory, check, settings)
     windows = list(plan.windows)
     for before, after in pairwise(windows):
@@ -264,7 +264,7 @@ def test_refusals_name_part_limit_joint_and_time(trajectory, check):
 def test_a_start_where_a_stop_may_end_comes_no_closer_to_anything():
     """A stop may take half of the clearance: the next run begins there, and its way adds nothing to what is broken."""
     config = replace(CONFIG, ground_height=-0.02, link_radius=0.05, clearance=0.03)
-    strict, arm = reference_check(MODEL, config), arm_check(MODEL, config)
+    strict, arm, run = reference_check(MODEL, config), arm_check(MODEL, config), replace(RUN, periods=1)
     goals = clear_poses(MODEL, config, 12)
     rng = np.random.default_rng(5)
     between, beyond, nearer = 0, 0, 0
@@ -274,19 +274,21 @@ def test_a_start_where_a_stop_may_end_comes_no_closer_to_anything():
         if strict.excess(rest) <= 0.0:
             continue
         goal = goals[between % len(goals)]
-        resting = FourierTrajectory(a=np.zeros((6, 2)), b=np.zeros((6, 2)), offset=goal, base_frequency=0.2)
+        resting = FourierTrajectory(a=np.zeros((6, 2)), b=np.zeros((6, 2)), offset=goal, base_frequency=1.0)
         if arm.excess(rest) > 0.0:
             beyond += 1
-            with pytest.raises(ExcitationError, match='the straight way to the start'):
-                plan_run(pose, resting, strict, RUN, arm)
+            if beyond <= 2:
+                with pytest.raises(ExcitationError, match='the straight way to the start'):
+                    plan_run(pose, resting, strict, run, arm)
             continue
         between += 1
-        with pytest.raises(ExcitationError, match='the straight way to the start'):
-            plan_run(pose, resting, strict, RUN)
+        if between <= 3:
+            with pytest.raises(ExcitationError, match='the straight way to the start'):
+                plan_run(pose, resting, strict, run)
         at_first = {peak.bound: max(peak.excess, 0.0) for peak in strict.peaks(rest)}
         straight = Move(start=pose, goal=goal, duration=5.0)
         nearer += any(peak.excess > at_first[peak.bound] for peak in strict.peaks(straight))
-        for peak in strict.peaks(plan_run(pose, resting, strict, RUN, arm).reference):
+        for peak in strict.peaks(plan_run(pose, resting, strict, run, arm).reference):
             assert peak.excess <= at_first[peak.bound] + 1e-9
 
 
@@ -319,7 +321,7 @@ def test_a_slow_arm_gets_the_time_it_needs_to_stop():
     check = reference_check(model, config)
     trajectory = stoppable_design(model, config).trajectory
     assert np.abs(trajectory.velocity(trajectory.sample_times(100.0))).max() > 0.8  # more than a second of braking
-    plan = plan_run(trajectory.position([0.0])[0], trajectory, check, replace(RUN, periods=3))
+    plan = plan_run(trajectory.position([0.0])[0], trajectory, check, replace(RUN, periods=1))
     for window in list(plan.windows)[::5]:
         assert (np.abs(window.acceleration) <= 0.8 * 1.001).all()
         assert window.times[-1] - window.due < 10.0

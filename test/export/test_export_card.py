@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque
+from identification_helpers import TWO_LINKS, UR10E, as_described, dataset, fourier_motion, pinocchio_torque
 
 from robotid_ros.cli import main
 from robotid_ros.data import Recording, write_csv
@@ -57,7 +57,8 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> Path:
             Recording(joint_names=data.joint_names, time=data.time, position=data.q, effort=data.tau),
         )
     arguments = ['identify', str(folder / 'run.csv'), '--validate', str(folder / 'other.csv'), '--robot', str(UR10E)]
-    assert main([*arguments, '--friction', 'coulomb_viscous', '--out', str(folder / 'found')]) == 0
+    with as_described():
+        assert main([*arguments, '--friction', 'coulomb_viscous', '--out', str(folder / 'found')]) == 0
     said = ['--arm', 'UR10e', '--serial', '2019', '--licence', 'CC0']
     assert main(['card', str(folder / 'found'), '--out', str(folder / 'card'), *said]) == 0
     return folder / 'card'
@@ -110,6 +111,7 @@ def test_a_changed_card_is_refused(card: Path, tmp_path: Path) -> None:
         Card.of(IdentificationResult.load(card / 'card.yaml'), {'owner': 'me'})
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_the_card_of_a_like_arm_helps_where_the_motion_is_short(card: Path) -> None:
     """Three seconds of an arm whose bodies are those of the card, not those of the description."""
     run, judge = shown(relative(3), 7, 3.0), shown(relative(3), 8, 20.0)

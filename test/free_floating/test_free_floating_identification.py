@@ -32,14 +32,14 @@ EVERY_NOISE = SensorNoise(joint_position=1e-4, base_position=1e-4, base_orientat
 @pytest.fixture(scope='module')
 def still():
     robot = example_robot()
-    trajectory = random_trajectory(np.random.default_rng(0), robot.n)
+    trajectory = random_trajectory(np.random.default_rng(0), robot.n, harmonics=4)
     return robot, simulate(robot, trajectory, np.linspace(0.0, 10.0, 201))
 
 
 @pytest.fixture(scope='module')
 def drifting():
     robot = example_robot()
-    trajectory = random_trajectory(np.random.default_rng(0), robot.n)
+    trajectory = random_trajectory(np.random.default_rng(0), robot.n, harmonics=4)
     return robot, simulate(robot, trajectory, np.linspace(0.0, 10.0, 201), momentum=MOMENTUM)
 
 

@@ -93,6 +93,7 @@ def recorded(seed: int, distance: float, other: float = 0.0) -> Dataset:
 
 
 @pytest.mark.parametrize('distance', [0.006, 0.02])
+@pytest.mark.usefixtures('set_up_as_described')
 def test_the_identification_describes_it_over_any_distance(distance: float) -> None:
     training, validation = recorded(1, distance), recorded(2, distance)
     result = identify([training], MODEL, validation=[validation])
@@ -110,6 +111,7 @@ def test_the_identification_describes_it_over_any_distance(distance: float) -> N
 
 
 @pytest.mark.parametrize('seed', range(3))
+@pytest.mark.usefixtures('set_up_as_described')
 def test_friction_that_builds_up_is_neither_late_nor_slow(seed: int) -> None:
     """Beside friction without a past, a delay and 0.8 Hz describe it: 0.2 to 0.6 N m on another motion."""
     distances = np.exp(np.random.default_rng(seed).uniform(np.log(0.01), np.log(0.06), 2))
@@ -120,6 +122,7 @@ def test_friction_that_builds_up_is_neither_late_nor_slow(seed: int) -> None:
 
 
 @pytest.mark.parametrize('seed', range(3))
+@pytest.mark.usefixtures('set_up_as_described')
 def test_friction_that_turns_late_leaves_inertia_and_viscous_friction_as_they_are(seed: int) -> None:
     """A link behind a flexible gear reverses after its motor: of the torque, friction alone is late.
 

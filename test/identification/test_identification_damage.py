@@ -141,6 +141,7 @@ def test_a_set_up_holds_through_another_filter() -> None:
             np.testing.assert_allclose(getattr(new, name), getattr(old, name) * [-1.0, 1.0], atol=1e-9)
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_a_clipped_torque_is_named_and_one_in_steps_is_not() -> None:
     model, data = RobotModel.from_urdf(TWO_LINKS), recorded(1)
     limit = np.percentile(np.abs(data.tau[:, 0]), 80)
@@ -191,6 +192,7 @@ def test_a_joint_whose_velocity_is_told_as_zero_is_no_traceback() -> None:
     assert identify(still, model, config=PLAIN).joints[1].joint == 'elbow'
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_a_joint_that_only_rubs_is_not_saturated() -> None:
     """Its torque is one of two values, but for little noise."""
     model, data = RobotModel.from_urdf(TWO_LINKS), recorded(1)
@@ -315,6 +317,7 @@ def test_a_recording_with_few_equations_tells_no_delay_and_no_lag() -> None:
         assert decisions[subject] == 'none: too few samples to tell'
 
 
+@pytest.mark.usefixtures('set_up_as_described')
 def test_a_spring_is_found_where_there_is_one_and_nowhere_else() -> None:
     model = RobotModel.from_urdf(TWO_LINKS)
     result = identify(recorded(4, spring=np.array([0.0, 6.0])), model)

@@ -21,7 +21,7 @@ from scipy.spatial.transform import Rotation
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
 from robotid_ros.errors import ModelWarning
-from robotid_ros.identification import hypotheses, identify, setup_search
+from robotid_ros.identification import IdentificationConfig, hypotheses, identify, setup_search
 from robotid_ros.identification.evidence import Evidence
 from robotid_ros.identification.judge import Decision, Score
 from robotid_ros.identification.plausibility import torque_size
@@ -36,6 +36,8 @@ SIZES = np.array([8.0, 10.0, 6.0, 2.0, 1.5, 1.0])
 # The same arm with its wrist locked, for what does not depend on how many joints there are: a search takes a tenth.
 with pytest.warns(ModelWarning, match='joints held at zero'):
     SHORT = RobotModel.from_urdf(UR10E, joints=ARM.joint_names[:3])
+# For what is about set-ups and not about the choice of a friction model, which takes most of an identification.
+PLAIN = IdentificationConfig(friction='coulomb_viscous+offset', torque_bandwidth=-1.0)
 
 
 def recorded(seed: int, arm: RobotModel = ARM) -> Dataset:
@@ -165,11 +167,10 @@ def test_positions_of_an_arm_that_slides_and_turns_are_told_in_their_unit(unit: 
     assert f'are in {unit}' in setup.obstacle
 
 
-@pytest.mark.parametrize('seed', range(2))
-def test_efforts_that_the_driver_has_taken_gravity_out_of_are_told(seed: int) -> None:
+def test_efforts_that_the_driver_has_taken_gravity_out_of_are_told() -> None:
     """The links are up to a fifth off the description, and the driver's gravity up to a tenth."""
-    data = recorded(seed)
-    share, still = np.random.default_rng(seed).uniform(0.9, 1.1, 6), np.zeros_like(data.q)
+    data = recorded(1)
+    share, still = np.random.default_rng(1).uniform(0.9, 1.1, 6), np.zeros_like(data.q)
     torque = data.tau - pinocchio_torque(ARM, data.q, still, still) * share
     setup, _ = find_setup([replace(data, tau=torque, tau_filtered=torque)], ARM)
     assert kinds(setup) == [('gravity', ())]
@@ -317,17 +318,17 @@ def test_a_doubt_about_the_set_up_is_told_and_kept() -> None:
 
 def test_a_doubt_ends_with_what_it_was_about(monkeypatch: pytest.MonkeyPatch) -> None:
     """While the ceiling is looked for, much else helps; with the ceiling found, nothing does."""
-    data, doubts = recorded(3, replace(ARM, gravity=-ARM.gravity)), []
+    data, doubts = recorded(3, replace(SHORT, gravity=-SHORT.gravity)), []
     clear = setup_search._Search.challenger
 
     def doubtful(search, candidates, setup, held):
         if not setup.findings:
-            search.doubts.append((1.0, hypotheses.mounted(setup, -ARM.gravity, ARM.gravity).findings[0]))
+            search.doubts.append((1.0, hypotheses.reversed_alike(setup, SHORT, 'axis', [2]).findings[0]))
             doubts.append(setup)
         return clear(search, candidates, setup, held)
 
     monkeypatch.setattr(setup_search._Search, 'challenger', doubtful)
-    setup, _ = find_setup([data], ARM)
+    setup, _ = find_setup([data], SHORT)
     assert doubts
     assert kinds(setup) == [('gravity', ())]
     assert setup.doubt is None
@@ -350,7 +351,7 @@ def test_recordings_of_different_set_ups_are_told_apart(where: str) -> None:
         recorded(seed, standing if where in (name, 'both') else SHORT)
         for seed, name in enumerate(('training', 'validation'))
     ]
-    notes = identify(data[0], SHORT, validation=data[1]).notes
+    notes = identify(data[0], SHORT, validation=data[1], config=PLAIN).notes
     assert any('another set-up: gravity acts along' in note for note in notes) == (where == 'validation')
     assert any('in which this is not so: gravity acts along' in note for note in notes) == (where == 'training')
     assert any(note.startswith('set-up: gravity acts along') for note in notes) == (where in ('training', 'both'))
@@ -367,7 +368,7 @@ def test_a_load_that_only_the_recording_to_judge_by_has_is_told_and_spoils_gravi
         data.append(dataset(SHORT, motion, torque + 0.05 * SIZES[:3] * rng.standard_normal(torque.shape)))
     good = {}
     for judged_by in data:
-        result = identify(data[0], SHORT, validation=judged_by)
+        result = identify(data[0], SHORT, validation=judged_by, config=PLAIN)
         told = any('another set-up: the load of the arm changed half way' in note for note in result.notes)
         good[told] = {use.name: use.good for use in result.good_for}['gravity compensation']
     assert good == {False: True, True: False}
@@ -377,7 +378,7 @@ def test_torques_are_compared_with_the_masses_of_an_arm_as_it_stands() -> None:
     """On a ceiling, gravity turns round: beside the description as it is, all torques would look reversed."""
     data = recorded(0, replace(ARM, gravity=-ARM.gravity))
     assert 'have the opposite sign' in torque_size([data], ARM).doubt
-    result = identify(data, ARM)
+    result = identify(data, ARM, config=PLAIN)
     assert [note for note in result.notes if 'gravity acts along' in note]
     assert not [note for note in result.notes if 'reversed' in note]
     assert result.usable
@@ -390,7 +391,7 @@ def test_a_finding_that_the_whole_model_does_not_need_is_dropped(monkeypatch) ->
     assert false.findings
     way = [SetUp.as_described(SHORT), false]
     monkeypatch.setattr('robotid_ros.identification.steps.find_setups', lambda *_, **_only: ([*way], decision))
-    wrong, true = identify(data, SHORT), identify(changed(data, turn, turn), SHORT)
+    wrong, true = (identify(each, SHORT, config=PLAIN) for each in (data, changed(data, turn, turn)))
     assert wrong.setup.findings == ()
     assert wrong.usable
     assert not [note for note in wrong.notes if 'set-up' in note]
@@ -411,7 +412,7 @@ def test_findings_are_confirmed_one_after_the_other_and_a_refusal_has_to_be_wort
     units = hypotheses.several_units(axis, SHORT, factor ** np.array([1 / 3, -2 / 3, 1 / 3]))
     way, decision = [SetUp.as_described(SHORT), axis, units], Decision(subject='set-up', chosen='both')
     monkeypatch.setattr('robotid_ros.identification.steps.find_setups', lambda *_, **_only: ([*way], decision))
-    result = identify(data, SHORT)
+    result = identify(data, SHORT, config=PLAIN)
     assert kinds(result.setup) == kinds(axis if factor < 2.0 else units)
     assert result.setup.lost == (factor == 3.0)
     assert np.array_equal(result.setup.torque, np.eye(3) if result.setup.lost else turn)
@@ -426,7 +427,7 @@ def test_a_finding_that_is_dropped_but_predicts_as_well_stays_a_doubt(monkeypatc
     decision = Decision(subject='set-up', chosen=turned.findings[0].text)
     way = [stated, turned]
     monkeypatch.setattr('robotid_ros.identification.steps.find_setups', lambda *_, **_only: ([*way], decision))
-    result = identify(recorded(1, SHORT), SHORT)
+    result = identify(recorded(1, SHORT), SHORT, config=PLAIN)
     assert result.usable
     assert result.setup.findings == ()
     assert result.setup.doubt == turned.findings[0]
@@ -438,7 +439,7 @@ def test_a_finding_that_is_dropped_but_predicts_as_well_stays_a_doubt(monkeypatc
     ('axis', -1, -1, 1),
     ('axis', -1, -1, 3),
     ('position', -1, 1, 2),
-    ('torque', 1, -1, 3),
+    ('torque', 1, -1, 2),
 ])  # fmt: skip
 def test_a_reversed_joint_is_found(kind: str, position: int, torque: int, joint: int) -> None:
     arm = ARM if joint > 2 else SHORT
@@ -454,7 +455,6 @@ def test_a_reversed_joint_is_found(kind: str, position: int, torque: int, joint:
     (ARM, 'axis', (3, 4)),
     (ARM, 'axis', (0, 1, 3, 4)),
     (SHORT, 'torque', (0, 2)),
-    (ARM, 'torque', (2, 3, 5)),
     (ARM, 'torque', (1, 2, 3, 4, 5)),
 ])  # fmt: skip
 def test_several_joints_that_are_reversed_alike_are_found_together(
@@ -469,9 +469,7 @@ def test_several_joints_that_are_reversed_alike_are_found_together(
     np.testing.assert_array_equal(setup.position, turn if kind == 'axis' else np.eye(arm.n))
 
 
-@pytest.mark.parametrize(
-    ('arm', 'pair', 'whole'), [(SHORT, (0, 2), True), (ARM, (1, 3), True), (ARM, (3, 4), False), (SHORT, (0, 2), False)]
-)
+@pytest.mark.parametrize(('arm', 'pair', 'whole'), [(ARM, (1, 3), True), (SHORT, (0, 2), False)])
 def test_exchanged_columns_are_found(arm: RobotModel, pair: tuple[int, int], whole: bool) -> None:
     """A driver that tells its joints in alphabetical order, and a file that names them from the base on."""
     order = np.eye(arm.n)
@@ -483,7 +481,7 @@ def test_exchanged_columns_are_found(arm: RobotModel, pair: tuple[int, int], who
     assert 'are exchanged' in setup.obstacle
 
 
-@pytest.mark.parametrize(('joint', 'ratio'), [(2, 1.0), (2, -1.0), (2, 0.5), (4, -0.8), (2, 1.6)])
+@pytest.mark.parametrize(('joint', 'ratio'), [(2, -1.0), (4, -0.8), (2, 1.6)])
 def test_positions_of_coupled_motors_are_found(joint: int, ratio: float) -> None:
     arm = ARM if joint > 2 else SHORT
     motors = np.eye(arm.n)
@@ -510,19 +508,19 @@ def test_friction_at_coupled_motors_is_found(arm: RobotModel, ratio: float) -> N
     np.testing.assert_allclose(setup.drives, drives, rtol=1e-12 if abs(ratio) == 1.0 else 0.03)
 
 
-@pytest.mark.parametrize('rubs', [1.0, 6.0])
-def test_efforts_of_two_coupled_pairs_are_found(rubs: float) -> None:
-    """Motor 6 turns with joint 5, and motor 5 with joint 4; the pair whose friction is larger is found first."""
-    rng, drives = np.random.default_rng(6), np.eye(6)
-    drives[4, 3], drives[5, 4] = 1.0, -1.0
-    sizes = SIZES * [1.0, 1.0, 1.0, 1.0, 1.0, rubs]
-    real = replace(ARM, inertial=ARM.inertial * rng.uniform(0.8, 1.2, (6, 1)))
-    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
+@pytest.mark.parametrize(('rubs', 'first'), [((6.0, 1.0), 1), ((1.0, 20.0), 2)])
+def test_efforts_of_two_coupled_pairs_are_found(rubs: tuple[float, float], first: int) -> None:
+    """Motor 3 turns with joint 2, and motor 2 with joint 1; the pair whose friction is larger is found first."""
+    rng, drives = np.random.default_rng(6), np.eye(3)
+    drives[1, 0], drives[2, 1] = 1.0, -1.0
+    sizes = SIZES[:3] * [1.0, *rubs]
+    real = replace(SHORT, inertial=SHORT.inertial * rng.uniform(0.8, 1.2, (3, 1)))
+    motion = fourier_motion(3, rng, size=0.8, seconds=12.0)
     motors = motion[2] @ drives.T
     torque = pinocchio_torque(real, *motion[1:]) @ np.linalg.inv(drives)
-    torque += sizes * np.sign(motors) + 0.5 * sizes * motors + 0.05 * SIZES * rng.standard_normal(motors.shape)
-    setup, _ = find_setup([dataset(ARM, motion, torque)], ARM)
-    assert sorted(kinds(setup)) == [('coordinates', ARM.joint_names[k - 1 : k + 1][::-1]) for k in (4, 5)]
+    torque += sizes * np.sign(motors) + 0.5 * sizes * motors + 0.05 * SIZES[:3] * rng.standard_normal(motors.shape)
+    setup, _ = find_setup([dataset(SHORT, motion, torque)], SHORT)
+    assert kinds(setup) == [('coordinates', SHORT.joint_names[k - 1 : k + 1][::-1]) for k in (first, 3 - first)]
     np.testing.assert_array_equal(setup.drives, drives)
     np.testing.assert_allclose(setup.torque, drives.T, atol=1e-12)
 
@@ -643,9 +641,7 @@ def test_friction_that_drives_a_joint_is_no_reversed_torque(arm: RobotModel, joi
     assert find_setup([dataset(arm, motion, torque)], arm)[0].findings == ()
 
 
-@pytest.mark.parametrize(
-    ('arm', 'seed', 'friction'), [(ARM, 0, 1.0), (SHORT, 1, 1.0), (ARM, 3, 0.03), (SHORT, 4, 0.03)]
-)
+@pytest.mark.parametrize(('arm', 'seed', 'friction'), [(SHORT, 1, 1.0), (ARM, 3, 0.03)])
 def test_torques_that_are_all_reversed_are_no_friction_that_drives(arm: RobotModel, seed: int, friction: float) -> None:
     """Bodies of negative mass, and friction that drives every joint, explain them as well; two of them explain less."""
     rng, sizes = np.random.default_rng(seed), SIZES[: arm.n]

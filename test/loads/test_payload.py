@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from identification_helpers import UR10E, dataset, fourier_motion, pinocchio_torque
+from identification_helpers import UR10E, as_described, dataset, fourier_motion, pinocchio_torque
 
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification import IdentificationResult, identify
@@ -62,7 +62,8 @@ def alone() -> IdentificationResult:
         recorded(fourier_motion(6, np.random.default_rng(seed), size=0.9), np.random.default_rng(seed))
         for seed in (1, 2)
     ]
-    return identify(runs, ARM, friction='coulomb_viscous+load+offset')
+    with as_described():
+        return identify(runs, ARM, friction='coulomb_viscous+load+offset')
 
 
 @pytest.mark.parametrize('joints', [(0, 1, 2, 3, 4, 5), (1, 3, 4, 5)])

@@ -14,27 +14,33 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from identification_helpers import as_described
 from report_helpers import moving_arm
 
 from robotid_ros.cli import main
+from robotid_ros.data import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification import IdentificationResult, identify
+from robotid_ros.model import RobotModel
 from robotid_ros.report.compare import changes, comparison_report, threshold
 
 Result = IdentificationResult
 
 
+def identified(model: RobotModel, data: Dataset, friction: str = 'coulomb_viscous') -> Result:
+    with as_described():
+        return identify(data, model, friction=friction)
+
+
 @pytest.fixture(scope='module')
 def before() -> Result:
-    model, data = moving_arm(0)
-    return identify(data, model, friction='coulomb_viscous')
+    return identified(*moving_arm(0))
 
 
 @pytest.fixture(scope='module')
 def same() -> Result:
-    model, data = moving_arm(5)
-    return identify(data, model, friction='coulomb_viscous')
+    return identified(*moving_arm(5))
 
 
 @pytest.fixture(scope='module')
@@ -49,7 +55,7 @@ def loaded() -> Result:
         model.with_inertial(heavier, rotor_inertia=np.zeros(6)), data.q, data.dq, data.ddq
     ) - 1.0 * data.dq * np.eye(6)[1]  # fmt: skip
     tau = data.tau + more
-    return identify(replace(data, tau=tau, tau_filtered=tau), model, friction='coulomb_viscous')
+    return identified(model, replace(data, tau=tau, tau_filtered=tau))
 
 
 def test_an_unchanged_arm_has_not_changed(before: Result, same: Result) -> None:
@@ -81,8 +87,7 @@ def test_a_load_and_less_friction_are_named(before: Result, same: Result, loaded
 
 
 def test_friction_curves_leave_out_what_depends_on_the_position() -> None:
-    model, data = moving_arm(0)
-    result = identify(data, model, friction='coulomb_viscous+spring')
+    result = identified(*moving_arm(0), friction='coulomb_viscous+spring')
     curves = comparison_report([('May', result), ('June', result)]).figures[1].charts
     for curve, values, scale in zip(curves, result.friction_values, result.friction.velocity_scale, strict=True):
         speed = curve.traces[0]['x']

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from identification_helpers import as_described
 from report_helpers import moving_arm
 
 from robotid_ros.arrays import Array
@@ -39,7 +40,8 @@ Identified = tuple[RobotModel, Dataset, Dataset, IdentificationResult]
 def identified() -> Identified:
     model, training = moving_arm(0)
     _, validation = moving_arm(1, samples=800)
-    result = identify(training, model, friction='coulomb_viscous', validation=validation)
+    with as_described():
+        result = identify(training, model, friction='coulomb_viscous', validation=validation)
     return model, training, validation, result
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from identification_helpers import as_described
 from report_helpers import Chromium, find_chromium, moving_arm
 
 from robotid_ros.calibration import calibrate
@@ -36,7 +37,8 @@ LARGEST_PAGE = 3_500_000  # bytes, 2 MB of them plotly.js
 def _identification() -> Report:
     model, training = moving_arm(0, samples=700)
     _, validation = moving_arm(1, samples=500)
-    result = identify(training, model, friction='coulomb_viscous', validation=validation)
+    with as_described():
+        result = identify(training, model, friction='coulomb_viscous', validation=validation)
     return identification_report(model, result, training, validation=validation, true_base=2.0 * _base(model, result))
 
 
@@ -214,7 +216,7 @@ def test_it_prints_on_few_pages(page: tuple[Report, Path], browser: Chromium) ->
 
 def test_what_users_name_is_escaped() -> None:
     model, training = moving_arm(0, samples=400)
-    result = identify(training, model, friction='coulomb_viscous')
+    result = identify(training, model, friction='coulomb_viscous', estimator='wls')
     from dataclasses import replace
 
     text = render_report(identification_report(model, replace(result, robot='<script>alert(1)</script>'), training))

@@ -11,6 +11,7 @@
 """The replay gate and servo identification: arms simulated by MuJoCo that differ from their descriptions."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +88,13 @@ def simulated(
     return dataset, wanted
 
 
+@cache
+def moved(seed: int, seconds: float = 4.0) -> tuple[RobotModel, RobotModel, Dataset, np.ndarray]:
+    """Return an arm as described and as it is, and some seconds of it with its command."""
+    described, true = real_arm(seed)
+    return described, true, *simulated(true, seconds=seconds, seed=seed)
+
+
 def result_of(true: RobotModel) -> IdentificationResult:
     """Return a perfect result of an arm with Coulomb and viscous friction."""
     plain = np.stack([true.friction, true.damping], axis=1)
@@ -94,10 +102,9 @@ def result_of(true: RobotModel) -> IdentificationResult:
     return replace(found, friction_values=plain, friction_std=0.01 * plain, plain_friction=plain)
 
 
-@pytest.mark.parametrize('seed', [1, 2, 3])
+@pytest.mark.parametrize('seed', [1, 2])
 def test_an_identified_arm_reproduces_motion_that_its_description_does_not(seed: int) -> None:
-    described, true = real_arm(seed)
-    dataset, _ = simulated(true, seconds=4.0, seed=seed)
+    described, true, dataset, _ = moved(seed)
     found = replay(described, result_of(true), dataset)
     assert found.ready
     assert found.identified.relative_total < 3.0
@@ -111,8 +118,7 @@ def test_an_identified_arm_reproduces_motion_that_its_description_does_not(seed:
 
 
 def test_a_torque_that_the_identification_turned_is_turned_for_the_replay() -> None:
-    described, true = real_arm(1)
-    dataset, wanted = simulated(true, seconds=6.0, seed=1)
+    described, true, dataset, wanted = moved(1, 5.2)
     reversed_elbow = np.where(np.arange(6) == 2, -1.0, 1.0)
     recorded = replace(dataset, tau=dataset.tau * reversed_elbow, tau_filtered=dataset.tau * reversed_elbow)
     sign = np.diag(np.where(np.arange(true.n) == 2, -1.0, 1.0))
@@ -126,8 +132,7 @@ def test_a_torque_that_the_identification_turned_is_turned_for_the_replay() -> N
 
 
 def test_what_the_torque_signal_hides_is_not_held_against_the_arm() -> None:
-    described, true = real_arm(2)
-    dataset, _ = simulated(true, seconds=4.0, seed=2)
+    described, true, dataset, _ = moved(2)
     slow = zero_phase_low_pass(dataset.tau, RATE, 2.0)  # a torque signal of 2 Hz hides the reversals of friction
     offset = np.linspace(1.0, 3.0, 6)
     recorded = replace(dataset, tau=slow + offset, tau_filtered=slow + offset)
@@ -151,8 +156,7 @@ def with_offset(result: IdentificationResult, offset: np.ndarray) -> Identificat
 
 def test_a_ripple_of_the_drives_moves_no_arm() -> None:
     """The motor cancels it: 22 % of the real UR10's motion were missed with it, 11 % without."""
-    described, true = real_arm(1)
-    dataset, _ = simulated(true, seconds=4.0, seed=1)
+    described, true, dataset, _ = moved(1)
     ripple = 0.2 * np.abs(dataset.tau).max(axis=0) * np.sin(30.0 * dataset.q)
     recorded = replace(dataset, tau=dataset.tau + ripple, tau_filtered=dataset.tau + ripple)
     plain = result_of(true)
