@@ -63,8 +63,8 @@ def placed_start(
     tools = np.tile(np.eye(4), (len(problem.point_names), 1, 1))
     for name, value in (targets or {}).items():
         if name not in problem.point_names:
-            known = ', '.join(repr(known) for known in problem.point_names)
-            message = f"target '{name}' is not among the measured ones: {known}"
+            measured = ', '.join(map(repr, problem.point_names))
+            message = f"target '{name}' is not among the measured ones: {measured}"
             raise CalibrationError(message, name=name, expected=problem.point_names)
         k = problem.point_names.index(name)
         if np.ndim(value) == 2:

@@ -45,7 +45,7 @@ _LENGTH_MISTAKES = (
 # For every mistake which of the measured numbers, counted from 1, and with which sign, are qw, qx, qy, qz.
 _TURN_MISTAKES = (
     ((4, 1, 2, 3), 'the orientations look like quaternions in the order x, y, z, w; the columns are qw,qx,qy,qz'),
-    ((1, -2, -3, -4), "the orientations look like those of the measurement frame as the target sees it; invert them"),
+    ((1, -2, -3, -4), 'the orientations look like those of the measurement frame as the target sees it; invert them'),
     ((4, -1, -2, -3), 'the orientations look like quaternions in the order x, y, z, w, and inverted'),
 )
 

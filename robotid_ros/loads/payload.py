@@ -286,7 +286,7 @@ def identify_payload(
     correlation = float(np.median(spread[known])) ** 2 if known.any() else 1.0
     base = predictor.base.regressor(samples.q, samples.dq, samples.ddq)
     lever = found.inverse @ np.einsum('Nnp,Nn,Nnb->pb', rows, weight, samples.filtered(base), optimize=True)
-    covariance = covariance + (lever * np.where(np.isfinite(arm.base_std), arm.base_std, 0.0) ** 2) @ lever.T
+    covariance = covariance + _of_the_arm(arm, lever)
     inertial, constrained = _physical(matrix, vector, float(np.sum(weight * rest**2)), solution)
     result = PayloadResult(
         link=model.link_names[-1],
@@ -350,6 +350,11 @@ def _payload_rows(model: RobotModel, samples: Samples) -> Array:
     own = friction_model('coulomb_viscous').columns(samples.dq, np.zeros((samples.n, 0)))
     spread = own[:, :, :, None] * np.eye(samples.n)[:, None, :]
     return np.concatenate([last, spread.reshape(len(samples.q), samples.n, -1)], axis=2)
+
+
+def _of_the_arm(arm: IdentificationResult, lever: Array) -> Array:
+    """Return the covariance of an estimate by what the arm itself is not known by; ``lever``, shape (p, b)."""
+    return np.asarray((lever * np.where(np.isfinite(arm.base_std), arm.base_std, 0.0) ** 2) @ lever.T)
 
 
 def _physical(matrix: Array, vector: Array, square: float, free: Array) -> tuple[Array, Array]:
@@ -466,7 +471,7 @@ def drive_gains(
         1,
     )
     lever = found.inverse @ np.einsum('Nnp,Nn,Nnb->pb', rows, weight, doubt, optimize=True)
-    covariance = covariance + (lever * np.where(np.isfinite(arm.base_std), arm.base_std, 0.0) ** 2) @ lever.T
+    covariance = covariance + _of_the_arm(arm, lever)
     loaded_by = np.linalg.norm(added, axis=0) >= 1e-3 * np.maximum(np.linalg.norm(target, axis=0), 1e-12)
     known, gains = loaded_by & found.determined[first], 1.0 / share
     std = np.sqrt(np.maximum(np.diag(covariance)[first], 0.0)) * gains**2

@@ -105,9 +105,7 @@ def test_a_coupled_joint_is_named(arm: SimulatedArm, points: MeasuredPoints) -> 
         ((2, 0, 1, 3), 'fits the measured orientations no better than'),
     ],
 )
-def test_quaternions_of_another_order_or_sense_are_named(
-    arm: SimulatedArm, order: tuple[int, ...], words: str
-) -> None:
+def test_quaternions_of_another_order_or_sense_are_named(arm: SimulatedArm, order: tuple[int, ...], words: str) -> None:
     rng = np.random.default_rng(1)
     points = arm.measure(arm.configurations(60, rng), rng, angle_noise=2e-4)
     signs = [-1.0 if k < 0 else 1.0 for k in order]

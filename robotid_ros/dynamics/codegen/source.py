@@ -288,16 +288,14 @@ def joint_units(model: RobotModel) -> list[str]:
 
 _INCLUDES = ('#include <float.h>', '#include <math.h>', '#include <string.h>')
 # Keywords up to C++23, other spellings of operators, and what no namespace of a user may be called
-_CPP_WORDS = frozenset(
-    """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
-    concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete
-    do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long main mutable
-    namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast
-    requires return short signed sizeof static static_assert static_cast std struct switch template this thread_local
-    throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
-    """.split()
-)
+_CPP_WORDS = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
+concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete
+do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long main mutable
+namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast
+requires return short signed sizeof static static_assert static_cast std struct switch template this thread_local
+throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+"""
 _LAYOUT = ' Row by row: tau[i] = sum over k of regressor_rows[i * BASE_PARAMETERS + k] * parameters[k].'
 
 
@@ -340,7 +338,7 @@ def c_header(code: GeneratedCode, prefix: str = '', name: str = 'inverse_dynamic
 def cpp_header(code: GeneratedCode, namespace: str, name: str = 'inverse_dynamics.hpp') -> str:
     """Return one header for C++11 and later; see :meth:`MinimalModel.cpp_header`."""
     _check_prefix(namespace or '-')
-    if namespace in _CPP_WORDS:
+    if namespace in _CPP_WORDS.split():
         raise ModelError(f"prefix: it names the namespace in C++, where '{namespace}' is a word of the language")
     lines = [
         *_INCLUDES,
