@@ -36,9 +36,6 @@ TRAJECTORY = FourierTrajectory(
     offset=np.array([0.1, -0.2, 0.3]),
     base_frequency=0.25,
 )
-FROM_REST = FourierTrajectory(
-    a=np.outer([1.2, -0.7, 1.1], [1.0, -1.0]), b=np.zeros((3, 2)), offset=np.zeros(3), base_frequency=0.375
-)
 
 
 def new_plan(trajectory=TRAJECTORY, **settings):
@@ -116,4 +113,4 @@ def assert_within_limits(loop, since):
     assert loop.final_speed() < 1e-3, (loop.final_speed(), loop.reason)
 
 
-__all__ = ['BOOT', 'CHECK', 'EPOCH', 'FROM_REST', 'MODEL', 'PLAN', 'STEP', 'Loop', 'State', 'assert_within_limits']
+__all__ = ['BOOT', 'CHECK', 'EPOCH', 'MODEL', 'PLAN', 'STEP', 'Loop', 'State', 'assert_within_limits']

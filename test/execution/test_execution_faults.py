@@ -636,7 +636,7 @@ def test_a_lost_window_is_without_effect_and_more_end_at_rest(mode):
 
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_an_arm_is_not_led_further_while_it_is_not_seen(mode):
-    """Joint states that stay away from a moment on: the piece due 0.2 s later is not sent, 0.3 s before a stop."""
+    """Joint states that stay away from a moment on: the piece that is due 0.2 s later is not sent."""
     since = (BLEND_PLAN if mode == 'blend' else PLAN).windows.due(8) - 0.2
     run = loop(mode, shown=lambda arm, q, v, e: None if arm.now > since else (q, v, e, arm.clock), since=since).run()
     assert run.reason.startswith('no joint state for 0.5')
