@@ -66,7 +66,7 @@ CORE_FIRST := $(patsubst %,test/%.py,identification/test_identification_setup ex
 	free_floating/test_free_floating_design dynamics/test_dynamics_minimal_model package/test_docs_build \
 	execution/test_execution_run calibration/test_calibration_estimate fleet/test_fleet)
 test: $(VENV)/.test
-	@echo 'two groups of tests, some eighteen minutes on two cores; each is printed when it has ended'
+	@echo 'two groups of tests, some seventeen minutes on two cores; each is printed when it has ended'
 	@rm -f $(VENV)/test-*.log
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target test-nodes test-core || \
 	{ echo 'what failed, of all that stands above:'; grep -Eh '^(FAILED|ERROR) ' $(VENV)/test-*.log; exit 1; }
