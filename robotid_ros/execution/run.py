@@ -231,6 +231,6 @@ def _fourier_parts(
         [Eased(reference=endless, at=late, duration=each) for late in apart for each in durations], check, rate=_RATE
     )
     early = -entry.at - 0.5 * entry.duration
-    since = Eased(reference=endless, at=-early, duration=early, first=1.0, last=1.0)
+    since = Eased(reference=endless, at=-early, duration=early, first=1.0, last=1.0)  # the motion before its time 0
     until = FourierRun(trajectory=trajectory, duration=way_out.at)
     return (entry, since) if early > 0.0 else (entry,), run, (until, way_out) if way_out.at > 0.0 else (way_out,)

@@ -381,7 +381,7 @@ class Piece:
 
 
 def _weighed(base: BaseRegressor, n: int) -> BoolArray:
-    """Return which joints hold a constant weight in all motion that base parameters tell from inertia, shape (n,)."""
+    """Return for which joints base parameters make a constant torque, the same in all motion, shape (n,)."""
     rng = np.random.default_rng(0)
     rows = base.regressor(*rng.normal(size=(3, 2 * len(base.independent), n)))
     flat, wanted = rows.reshape(-1, rows.shape[2]), np.tile(np.eye(n), (len(rows), 1))
