@@ -60,6 +60,7 @@ from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.identification.verdict import (
     WRONG,
+    expected,
     good_for,
     good_for_nothing,
     judge_joints,
@@ -307,13 +308,15 @@ def conclude(
         judged_by=seen,
         cause=size.cause,
     )
+    spread = 0.0
     if 'held_out' in metrics:
         regions, spread = metrics['held_out'].relative_error_total, spread_elsewhere(fit, rows, without)
+        left = expected(regions, spread)
         said = (
-            f'no other motion judged the model: in states that were left out it leaves {regions:.3g} % of the torque '
-            f'unexplained, and on another motion its parameters are uncertain by {spread:.2g} % of the torque'
+            f'no other motion judged the model: on one, {left:.3g} % of the torque is to be expected unexplained; that '
+            f'is {regions:.3g} % in states that were left out, and {spread:.2g} % by which the parameters are uncertain'
         )
-        if usable and max(regions, spread) > WRONG:
+        if usable and left > WRONG:
             advice = 'record a longer, varied one, or give another with --validate'
             usable, reason = False, f'{said}; the motion is too short, or too much alike: {advice}'
         else:
@@ -327,6 +330,7 @@ def conclude(
         error_at_rest(fit, rows, model, judges.get('validation', ())),
         known_parameters(fit.base_values, fit.std[: len(fit.base_values)]),
         usable,
+        spread,
     )
     if usable and (idle := good_for_nothing(uses, metrics[judge], size.cause)):
         usable, reason = False, idle

@@ -189,9 +189,14 @@ class Use:
 
 
 def good_for(
-    metrics: Metrics, consistent: float, gravity: tuple[Array, Array], parameters: tuple[int, int], usable: bool
+    metrics: Metrics,
+    consistent: float,
+    gravity: tuple[Array, Array],
+    parameters: tuple[int, int],
+    usable: bool,
+    elsewhere: float = 0.0,
 ) -> tuple[Use, ...]:
-    """Return what a model can be used for.
+    """Return what a model can be used for, on any motion.
 
     Parameters
     ----------
@@ -204,12 +209,16 @@ def good_for(
     parameters : tuple of int
         How many base parameters are known to 10 %, and how many there are.
     usable : bool
+    elsewhere : float
+        What the parameters leave open of the torque on another motion, where none judged [%]. It adds to the error on
+        the data that judge as what is independent does, see :func:`expected`.
     """
     error, torque = gravity
     worst = int(np.argmax(error))
     share = 100.0 * float(np.linalg.norm(error)) / max(float(np.linalg.norm(torque)), 1e-300)
-    total = metrics.relative_error_total
-    push = _STANDS_OUT * metrics.rmse
+    left = metrics.relative_error_total
+    total, consistent = expected(left, elsewhere), expected(consistent, elsewhere)
+    push = _STANDS_OUT * metrics.rmse * total / max(left, 1e-300)
     size = 100.0 * metrics.rmse / np.maximum(metrics.relative_error, 1e-300)  # root mean square of the torque
     felt = 100.0 * float(np.linalg.norm(push)) / max(float(np.linalg.norm(size)), 1e-300)
     names = metrics.joint_names
@@ -250,6 +259,19 @@ def good_for(
             + ('; the model predicts torques, it identifies no single parameter' if known == 0 else ''),
         ),
     )
+
+
+def expected(held_out: float, elsewhere: float) -> float:
+    """Return the error to be expected on another motion, sqrt(h^2 + s^2) [%], relative to the torque there.
+
+    Parameters
+    ----------
+    held_out : float
+        h, in states of this motion that were left out: what the model lacks, and the noise [%].
+    elsewhere : float
+        s, what the parameters leave open on another motion [%].
+    """
+    return float(np.hypot(held_out, elsewhere))
 
 
 def good_for_nothing(uses: Sequence[Use], metrics: Metrics, cause: str = '') -> str:

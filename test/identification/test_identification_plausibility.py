@@ -74,7 +74,10 @@ def test_sound_data_get_no_notes() -> None:
     result = identify(data, model, config=PLAIN)
     assert result.usable
     (note,) = result.notes
-    assert note.startswith('no other motion judged the model: in states that were left out it leaves ')
+    assert note.startswith('no other motion judged the model: on one, ')
+    (feeds,) = (use.number for use in result.good_for if use.name == 'feed-forward')
+    assert feeds > 1.001 * result.metrics['held_out'].relative_error_total
+    assert f'{feeds:.3g} % of the torque is to be expected' in note
 
 
 def test_plain_least_squares_answer_first_and_stay_in_sight() -> None:
@@ -143,6 +146,24 @@ def test_a_model_is_usable_where_its_torque_is_good_for_something(share: float) 
     else:
         assert left < 100.0 * share + 5.0
         assert {'feed-forward', 'simulation'} <= good
+
+
+def test_what_is_uncertain_elsewhere_counts_like_what_is_left_here() -> None:
+    errors = np.tile([[3.0, 4.0], [-3.0, -4.0]], (10, 1))
+    metrics = torque_metrics(('a', 'b'), 20.0 * errors, 16.0 * errors)  # 20 % are left
+
+    def numbers(elsewhere: float) -> dict[str, tuple[bool, float]]:
+        uses = good_for(metrics, 21.0, (np.ones(2), np.full(2, 20.0)), (4, 4), True, elsewhere)
+        return {use.name: (use.good, use.number) for use in uses}
+
+    here, there = numbers(0.0), numbers(15.0)  # 20, 15 and 25 are sides of a triangle
+    assert here['feed-forward'] == (True, pytest.approx(20.0))
+    assert there['feed-forward'] == (True, pytest.approx(25.0))
+    assert there['simulation'] == (True, pytest.approx(np.hypot(21.0, 15.0)))
+    assert here['contact detection'] == (True, pytest.approx(4.0 * 16.0))
+    assert there['contact detection'] == (False, pytest.approx(5.0 * 16.0))  # as large as the torque
+    assert there['gravity compensation'] == here['gravity compensation']  # has what is open in it already
+    assert not numbers(23.0)['feed-forward'][0]
 
 
 def test_known_parameters_do_not_make_a_torque_good_for_something() -> None:
