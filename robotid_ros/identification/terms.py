@@ -31,7 +31,7 @@ largest weight, and is nearly gone.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotri
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.friction import FrictionModel, friction_model
@@ -132,10 +132,10 @@ def weigh(
         told = max(b - strength * float(np.sum(covariance[:b, :b] * described.precision)), 1e-3 * b)
         before, distance = strength, float(away @ described.precision @ away)
         strength = 1.0 if stated else float(min(told / max(distance, 1e-300), _STRONGEST))
-        spread = np.empty(n)
-        for j in range(n):
-            place = np.concatenate([np.arange(b), b + j * k + np.arange(k)])
-            spread[j] = np.sum(covariance[np.ix_(place, place)] * info.gram[j, :-1, :-1])
+        across, own_block = covariance[:b, b:].reshape(b, n, k), covariance[b:, b:].reshape(n, k, n, k)
+        spread = np.tensordot(info.gram[:, :b, :b], covariance[:b, :b], 2)
+        spread += np.sum(info.gram[:, b:-1, b:-1] * np.einsum('nknl->nkl', own_block), axis=(1, 2))
+        spread += 2.0 * np.sum(info.gram[:, :b, b:-1] * across.swapaxes(0, 1), axis=(1, 2))
         updated = info.precision((info.residual_squares(values) + spread) / count)
         settled = np.abs(np.log(updated / precision)).max() < _SETTLED and abs(np.log(strength / before)) < _CHANGED
         precision = updated
@@ -151,13 +151,14 @@ def _posterior(matrix: Array, vector: Array) -> tuple[Array, Array]:
     scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
     unit = matrix * np.outer(scale, scale)
     for jitter in (1e-12, 1e-10, 1e-8):  # what no term and no description determines
-        try:
-            factor = cho_factor(unit + jitter * np.eye(len(unit)))
-        except LinAlgError:
-            continue
-        inverse = cho_solve(factor, np.diag(scale)) * scale[:, None]
-        return np.asarray(inverse @ vector), np.asarray(inverse)
-    inverse = np.linalg.pinv(unit, hermitian=True) * np.outer(scale, scale)
+        factor, failed = dpotrf((unit + jitter * np.eye(len(unit))).T, overwrite_a=1)
+        if not failed:
+            upper = np.triu(dpotri(factor, overwrite_c=1)[0])
+            inverse = upper + np.triu(upper, 1).T
+            break
+    else:
+        inverse = np.linalg.pinv(unit, hermitian=True)
+    inverse = inverse * np.outer(scale, scale)
     return np.asarray(inverse @ vector), np.asarray(inverse)
 
 
