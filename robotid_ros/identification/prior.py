@@ -166,7 +166,7 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
     if silent:
         extent[-1] = max(float(extent.mean()), extent[-1])
     else:
-        extent = np.maximum(extent, np.linalg.norm(inertial[:, 6:9], axis=1) / np.maximum(mass, 1e-9))
+        extent = np.maximum(extent, np.linalg.norm(inertial[:, 6:9], axis=1) / np.maximum(mass, 1e-300))
     share = 1.0 if silent else _MASS
     own = 0.0 if silent else 0.5 * np.sum(inertial[:, [0, 3, 5]], axis=1)  # m times a mean square of distances
     inertia = _INERTIA * np.maximum(mass * extent**2, own)[:, None]

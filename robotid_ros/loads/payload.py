@@ -30,18 +30,20 @@ from robotid_ros.friction import friction_model
 from robotid_ros.identification.information import solve
 from robotid_ros.identification.physical import physical_parameters
 from robotid_ros.identification.predictor import TorquePredictor
+from robotid_ros.identification.prior import arm_length
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.torque_fit import covariance_of_estimate
 from robotid_ros.model.inertia import INERTIAL_NAMES, inertial_parameters, split_inertial_parameters
-from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.model.robot_model import STANDARD_GRAVITY, RobotModel
 
 _SLOW = 0.02
 """Below this speed [rad/s or m/s] friction is whatever balances the load: such samples of a joint tell nothing."""
-_KNOWN = 0.1, 0.05, 0.02, 0.05
-"""Twice a deviation at which a value is known: share of the mass, or [kg]; centre [m]; radius of gyration [m]."""
+_KNOWN, _FELT, _PLACE, _RADIUS = 0.1, 0.01, 1.0 / 70.0, 1.0 / 30.0
+"""Twice a deviation at which a value is known: share of the mass, or of the arm's torque with the mass an arm's length
+away; centre and radius of gyration in arm lengths. Of a UR10e some 50 g, 2 cm and 5 cm."""
 _LOSS = 0.1  # usual share of the torque that a gear loses
-_FARTHEST = 0.5  # of a centre of mass from the last joint, to begin with [m]
+_FARTHEST = 1.0 / 3.0  # arm lengths, of a centre of mass from the last joint, to begin with
 _SWING, _CYCLES, _SECONDS = 0.8, 5, 10.0
 """Of a motion that is asked for: how far joints go [rad], how often at least, and how long it takes [s]."""
 
@@ -100,6 +102,9 @@ class PayloadResult:
         Torque error along the runs with the payload, of the arm without and with it [N m].
     rmse_free : ndarray, shape (n,)
         The same with the unconstrained parameters, whose mass is negative where something was taken off.
+    enough : tuple of float
+        Twice a deviation at which a mass (else at a tenth of it), its centre, and its radius of gyration are known
+        [kg, m, m].
     motion : PayloadMotion or None
         A motion that would tell what this one leaves open; None where nothing is open, or none was found.
     """
@@ -112,6 +117,7 @@ class PayloadResult:
     rmse_without: Array
     rmse_with: Array
     rmse_free: Array
+    enough: tuple[float, float, float]
     motion: PayloadMotion | None = None
 
     @property
@@ -137,7 +143,7 @@ class PayloadResult:
     @property
     def undetermined(self) -> tuple[str, ...]:
         """Which of mass, centre of mass and inertia the motion leaves open."""
-        return _open(self.mass, self.deviations)
+        return _open(self.mass, self.deviations, self.enough)
 
     def said(self) -> str:
         """Return in a sentence what is known, and what would help."""
@@ -199,10 +205,10 @@ def _deviations(inertial: Array, covariance: Array, known: BoolArray) -> tuple[f
     return float(std[0]), std[1:4], std[4:].reshape(3, 3)
 
 
-def _open(mass: float, deviations: tuple[float, Array, Array]) -> tuple[str, ...]:
-    share, least, place, radius = _KNOWN
+def _open(mass: float, deviations: tuple[float, Array, Array], enough: tuple[float, float, float]) -> tuple[str, ...]:
+    least, place, radius = enough
     checks = {
-        'mass': 2.0 * deviations[0] <= max(share * mass, least),
+        'mass': 2.0 * deviations[0] <= max(_KNOWN * mass, least),
         'centre of mass': 2.0 * float(deviations[1].max()) <= place,
         'inertia': 2.0 * float(np.diag(deviations[2]).max()) <= max(mass, least) * radius**2,
     }
@@ -262,13 +268,13 @@ def identify_payload(
         weight = samples.weight * precision
         matrix = np.einsum('Nnp,Nn,Nnq->pq', rows, weight, rows, optimize=True)
         vector = np.einsum('Nnp,Nn,Nn->p', rows, weight, rest, optimize=True)
-        solution = np.linalg.lstsq(matrix, vector, rcond=1e-12)[0]
+        solution = solve(matrix, vector, len(vector), None).parameters
         residual = rest - rows @ solution
         # some friction grows with the load, which the payload adds to
         loaded_friction = predictor.friction_torque(samples.dq, load + unfiltered[..., :10] @ solution[:10], samples.q)
         rest = unloaded - samples.filtered((loaded_friction - friction) * sure)
         squares = np.sum(samples.weight * residual**2, axis=0) / count
-        precision = 1.0 / np.maximum(squares, 1e-12 * max(float(np.mean(rest**2)), 1e-12))
+        precision = 1.0 / np.maximum(squares, max(1e-12 * float(np.mean(rest**2)), 1e-300))
     found = solve(matrix, vector, len(vector), None)
     moving = count / len(samples)  # the residual of a joint is judged while it moves alone
     # every parameter is common to all joints here, as base parameters are
@@ -287,7 +293,10 @@ def identify_payload(
     base = predictor.base.regressor(samples.q, samples.dq, samples.ddq)
     lever = found.inverse @ np.einsum('Nnp,Nn,Nnb->pb', rows, weight, samples.filtered(base), optimize=True)
     covariance = covariance + _of_the_arm(arm, lever)
-    inertial, constrained = _physical(matrix, vector, float(np.sum(weight * rest**2)), solution)
+    size, torque = arm_length(model), float(np.linalg.norm(samples.target) / np.sqrt(len(samples)))
+    gravity = float(np.linalg.norm(model.gravity)) or abs(STANDARD_GRAVITY[2])
+    enough = _FELT * torque / (gravity * size), _PLACE * size, _RADIUS * size
+    inertial, constrained = _physical(matrix, vector, float(np.sum(weight * rest**2)), solution, size, enough)
     result = PayloadResult(
         link=model.link_names[-1],
         inertial=inertial,
@@ -297,17 +306,20 @@ def identify_payload(
         rmse_without=np.sqrt(np.mean(unloaded**2, axis=0)),
         rmse_with=np.sqrt(np.mean((rest - rows @ constrained) ** 2, axis=0)),
         rmse_free=np.sqrt(np.mean((rest - rows @ solution) ** 2, axis=0)),
+        enough=enough,
     )
     if not result.undetermined:
         return result
     # joints that did not move are taken to be as noisy as the usual one
     usual = float(np.median(precision[moving > 0.01])) if (moving > 0.01).any() else float(np.median(precision))
     noise = np.where(moving > 0.01, precision, usual)
-    motion = _motion(model, samples, result.mass, matrix / correlation, noise / correlation)
+    motion = _motion(model, samples, result, matrix / correlation, noise / correlation)
     return replace(result, motion=motion if len(motion.leaves) < len(result.undetermined) else None)
 
 
-def _motion(model: RobotModel, samples: Samples, mass: float, matrix: Array, precision: Array) -> PayloadMotion:
+def _motion(
+    model: RobotModel, samples: Samples, result: PayloadResult, matrix: Array, precision: Array
+) -> PayloadMotion:
     """Return the motion with which most would be known, of the fewest joints, the last ones.
 
     It begins where the runs ended; ``matrix`` and ``precision`` count independent samples.
@@ -334,8 +346,9 @@ def _motion(model: RobotModel, samples: Samples, mass: float, matrix: Array, pre
         rows = _payload_rows(model, planned)
         weight = (np.abs(dq) > _SLOW) * precision
         found = solve(matrix + np.einsum('Nnp,Nn,Nnq->pq', rows, weight, rows), np.zeros(len(matrix)), 0, None)
-        body = inertial_parameters(max(mass, _KNOWN[1]), np.zeros(3), np.zeros((3, 3)))
-        leaves = _open(mass, _deviations(body, found.inverse[:10, :10], found.determined[:10]))
+        body = inertial_parameters(max(result.mass, result.enough[0]), np.zeros(3), np.zeros((3, 3)))
+        deviations = _deviations(body, found.inverse[:10, :10], found.determined[:10])
+        leaves = _open(result.mass, deviations, result.enough)
         if best is None or len(leaves) < len(best.leaves):
             best = replace(motion, leaves=leaves)
         if not leaves:
@@ -357,25 +370,28 @@ def _of_the_arm(arm: IdentificationResult, lever: Array) -> Array:
     return np.asarray((lever * np.where(np.isfinite(arm.base_std), arm.base_std, 0.0) ** 2) @ lever.T)
 
 
-def _physical(matrix: Array, vector: Array, square: float, free: Array) -> tuple[Array, Array]:
-    """Return the physically consistent payload, and all parameters with it."""
+def _physical(
+    matrix: Array, vector: Array, square: float, free: Array, size: float, enough: tuple[float, float, float]
+) -> tuple[Array, Array]:
+    """Return the physically consistent payload of an arm of some length [m], and all parameters with it."""
     rest = slice(10, len(vector))
     # friction has no bounds: it is eliminated from the normal equations first
     gain = np.linalg.lstsq(matrix[rest, rest], matrix[rest, :10], rcond=1e-12)[0]
     own = np.linalg.lstsq(matrix[rest, rest], vector[rest], rcond=1e-12)[0]
     small = matrix[:10, :10] - matrix[:10, rest] @ gain
     right = vector[:10] - matrix[:10, rest] @ own
-    # only what the data leave open comes from this body, a ball of 5 cm where the payload seems to be
-    mass = max(float(free[9]), _KNOWN[1])
+    # only what the data leave open comes from this body, a ball where the payload seems to be
+    least, _, radius = enough
+    mass = max(float(free[9]), least)
     centre = free[6:9] / mass
-    centre *= min(1.0, _FARTHEST / max(float(np.linalg.norm(centre)), 1e-9))
+    centre *= min(1.0, _FARTHEST * size / max(float(np.linalg.norm(centre)), 1e-300))
     one = RobotModel(
         name='payload',
         joint_names=('carrier',),
         joint_types=('revolute',),
         placements=np.eye(4)[None],
         axes=np.array([[0.0, 0.0, 1.0]]),
-        inertial=inertial_parameters(mass, centre, mass * _KNOWN[3] ** 2 * np.eye(3))[None],
+        inertial=inertial_parameters(mass, centre, mass * radius**2 * np.eye(3))[None],
     )
     fit = physical_parameters(small, right, square - float(vector[rest] @ own), np.eye(10), one, described=True)
     inertial = fit.inertial[0]
@@ -458,7 +474,7 @@ def drive_gains(
         found = solve(matrix, np.einsum('Nnp,Nn,Nn->p', rows, weight, right, optimize=True), len(matrix), None)
         residual = right - rows @ found.parameters
         squares = np.sum(samples.weight * residual**2, axis=0) / count
-        precision = 1.0 / np.maximum(squares, 1e-12 * max(float(np.mean(rest**2)), 1e-12))
+        precision = 1.0 / np.maximum(squares, max(1e-12 * float(np.mean(rest**2)), 1e-300))
         change, first = found.parameters[:6], 6 + (1 + own.shape[2]) * np.arange(samples.n)
         share = np.where(found.parameters[first] != 0.0, found.parameters[first], 1.0)
     covariance = covariance_of_estimate(

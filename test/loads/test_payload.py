@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from identification_helpers import UR10E, as_described, dataset, fourier_motion, pinocchio_torque
 
+from robotid_ros.data import Dataset
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification import IdentificationResult, identify
 from robotid_ros.loads import identify_payload
@@ -117,6 +118,50 @@ def test_a_motion_that_tells_nothing_is_named_and_the_motion_it_asks_for_tells(a
     assert set(again.undetermined) <= set(motion.leaves)
     assert again.mass == pytest.approx(2.5, abs=3.0 * again.deviations[0])
     assert found.to_dict()['motion']['joints'].keys() == set(motion.joints)
+
+
+@pytest.mark.parametrize(('length', 'mass'), [(0.01, 1e-6), (30.0, 1e5)])
+def test_an_arm_of_any_size_is_told_the_same_of_its_payload(
+    alone: IdentificationResult, length: float, mass: float
+) -> None:
+    """The same arm in other units of length and mass: what is known of the payload is known, and nothing else."""
+    torque = mass * length**2
+    units = np.array([torque] * 6 + [mass * length] * 3 + [mass])
+    space = np.ones((4, 4))
+    space[:3, 3] = length
+    attached = tuple(
+        tuple(replace(each, placement=each.placement * space, inertial=each.inertial * units) for each in some)
+        for some in ARM.attached
+    )
+    rotors = torque * ARM.rotor_inertia
+    limits = replace(ARM.limits, effort=torque * ARM.limits.effort)
+    scaled_arm = {
+        'limits': limits,
+        'placements': ARM.placements * space,
+        'tip': ARM.tip * space,
+        'gravity': length * ARM.gravity,
+    }
+    other = ARM.with_inertial(ARM.inertial * units, attached=attached, rotor_inertia=rotors, **scaled_arm)
+
+    def scaled(run: Dataset) -> Dataset:
+        return replace(run, tau=torque * run.tau, tau_filtered=torque * run.tau_filtered)
+
+    rng = np.random.default_rng(5)
+    payload = inertial_parameters(0.7, np.array([0.03, -0.02, 0.1]), np.diag([0.004, 0.005, 0.003]))
+    runs = [recorded(only(fourier_motion(6, rng), *joints), rng, carrying(payload)) for joints in ((0,), (2, 4, 5))]
+    empty = [
+        recorded(fourier_motion(6, np.random.default_rng(seed), size=0.9), np.random.default_rng(seed))
+        for seed in (1, 2)
+    ]
+    with as_described():
+        own = identify([scaled(run) for run in empty], other, friction='coulomb_viscous+load+offset')
+    for run in runs:
+        found, usual = identify_payload(scaled(run), other, own), identify_payload(run, ARM, alone)
+        assert found.undetermined == usual.undetermined
+        told = np.isfinite(usual.std)
+        away = (found.free / units - usual.free)[told] / usual.std[told]
+        np.testing.assert_allclose(away, 0.0, atol=0.1)
+    assert 'mass' not in usual.undetermined
 
 
 def test_an_arm_at_rest_is_refused(alone: IdentificationResult) -> None:

@@ -357,6 +357,7 @@ def test_a_payload_fills_the_requests_of_drivers() -> None:
         rmse_without=np.zeros(2),
         rmse_with=np.zeros(2),
         rmse_free=np.zeros(2),
+        enough=(0.05, 0.02, 0.05),
     )
     flange = np.array([[0.0, -1.0, 0.0, 0.1], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.05], [0.0, 0.0, 0.0, 1.0]])
     request = InertiaStamped()  # Franka's request holds one, UR's a part of it
