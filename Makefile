@@ -12,11 +12,12 @@ export OPENBLAS_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-nodes test-core mutants coverage test-matrix lint audit docs bench clean
+.PHONY: help demo test test-slow test-nodes test-core mutants coverage test-matrix lint audit docs bench clean
 
 help:
 	@echo 'make demo         the whole loop over real ROS 2 with the simulated arm'
-	@echo 'make test         all tests'
+	@echo 'make test         the quick tests, two in three, in some four minutes'
+	@echo 'make test-slow    the others: whole identifications, whole runs of nodes'
 	@echo 'make lint         ruff and mypy'
 	@echo 'make mutants      deliberate faults, one by one: does a test notice? (some twenty minutes)'
 	@echo 'make audit        known weaknesses of what is installed with the package; needs the network, before a release'
@@ -65,20 +66,26 @@ CORE_FIRST := $(patsubst %,test/%.py,identification/test_identification_setup ex
 	identification/test_identification_drives excitation/test_excitation_optimizer friction/test_friction_strokes \
 	free_floating/test_free_floating_design dynamics/test_dynamics_minimal_model package/test_docs_build \
 	execution/test_execution_run calibration/test_calibration_estimate fleet/test_fleet)
+# Which of both groups: `make test-slow` runs what is marked slow, a test function that takes seconds.
+WHICH ?= not slow
+LOG = $(VENV)/test-$(subst not slow,quick,$(WHICH))
 test: $(VENV)/.test
-	@echo 'two groups of tests, some seventeen minutes on two cores; each is printed when it has ended'
-	@rm -f $(VENV)/test-*.log
+	@echo 'two groups of tests; each is printed when it has ended'
+	@rm -f $(LOG)-*.log
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target test-nodes test-core || \
-	{ echo 'what failed, of all that stands above:'; grep -Eh '^(FAILED|ERROR) ' $(VENV)/test-*.log; exit 1; }
+	{ echo 'what failed, of all that stands above:'; grep -Eh '^(FAILED|ERROR) ' $(LOG)-*.log; exit 1; }
+
+test-slow:
+	@$(MAKE) --no-print-directory test WHICH=slow
 
 test-nodes: $(VENV)/.test
-	@failed=0; $(PYTEST) -m ros test/excitation 2>&1 | tee $(VENV)/test-excitation.log || failed=1; \
-	$(PYTEST) $(SPREAD) $(NODE_PROCESSES) -m ros $(NODES_FIRST) $(filter-out $(NODES_FIRST),$(NODE_FILES)) 2>&1 | \
-	tee $(VENV)/test-nodes.log && exit $$failed
+	@failed=0; $(PYTEST) -m 'ros and ($(WHICH))' test/excitation 2>&1 | tee $(LOG)-excitation.log || failed=1; \
+	$(PYTEST) $(SPREAD) $(NODE_PROCESSES) -m 'ros and ($(WHICH))' $(NODES_FIRST) \
+	$(filter-out $(NODES_FIRST),$(NODE_FILES)) 2>&1 | tee $(LOG)-nodes.log && exit $$failed
 
 test-core: $(VENV)/.test
-	@nice -n 10 $(PYTEST) $(SPREAD) $(CORE_PROCESSES) -m 'not ros' $(CORE_FIRST) \
-	$(filter-out $(CORE_FIRST),$(wildcard test/*/test_*.py)) 2>&1 | tee $(VENV)/test-core.log
+	@nice -n 10 $(PYTEST) $(SPREAD) $(CORE_PROCESSES) -m 'not ros and ($(WHICH))' $(CORE_FIRST) \
+	$(filter-out $(CORE_FIRST),$(wildcard test/*/test_*.py)) 2>&1 | tee $(LOG)-core.log
 
 # Some of them: make mutants MUTANTS='--only execution/'
 MUTANTS ?=

@@ -102,6 +102,7 @@ def _random_problem(rng: np.random.Generator, robot: object, full_pose: bool) ->
     return problem, state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('full_pose', [False, True])
 @pytest.mark.parametrize(
     'robot',

@@ -158,6 +158,7 @@ def _rms(values: list[float]) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
 
 
+@pytest.mark.slow
 def test_deviations_are_those_of_repeated_calibrations() -> None:
     rng = np.random.default_rng(5)
     arm = example_arm(rng)
@@ -173,6 +174,7 @@ def test_deviations_are_those_of_repeated_calibrations() -> None:
     assert abs(np.mean([r.fit.noise for r in results]) / 1e-4 - 1.0) < 0.05
 
 
+@pytest.mark.slow
 def test_cross_validation_tells_the_error_on_unseen_poses() -> None:
     ratios = []
     for seed in range(6):
@@ -186,6 +188,7 @@ def test_cross_validation_tells_the_error_on_unseen_poses() -> None:
     assert 0.85 < np.mean(ratios) < 1.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('share', [0.05, 0.2])
 @pytest.mark.parametrize('sizes', [[3e-3, 0.1, 20.0], [3e-3, 6e-3]], ids=['gross', 'small'])
 def test_outliers_are_found_and_do_no_harm(share: float, sizes: list[float]) -> None:
@@ -396,6 +399,7 @@ def test_springs_are_followed_where_the_masses_are_not_known() -> None:
     assert result.held_out.after.rms < 0.4 * rigid.held_out.after.rms
 
 
+@pytest.mark.slow
 def test_encoder_eccentricity_is_found() -> None:
     rng = np.random.default_rng(14)
     arm = example_arm(rng)
@@ -417,6 +421,7 @@ def test_encoder_eccentricity_is_found() -> None:
         assert np.hypot(sine, cosine) == pytest.approx(amplitude[joint], rel=0.15)
 
 
+@pytest.mark.slow
 def test_joint_terms_stay_out_where_there_is_nothing_to_find() -> None:
     used = 0
     for seed in range(6):

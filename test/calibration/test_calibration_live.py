@@ -210,6 +210,7 @@ def test_a_frame_of_a_tracker_is_paired_with_the_joints(tmp_path: Path) -> None:
         user.close()
 
 
+@pytest.mark.slow
 @pytest.mark.ros
 def test_frames_that_cannot_be_followed_are_refused_in_a_line(tmp_path: Path) -> None:
     pytest.importorskip('rclpy', reason='needs the ros extra')
@@ -224,6 +225,7 @@ def test_frames_that_cannot_be_followed_are_refused_in_a_line(tmp_path: Path) ->
             assert 'Traceback' not in node.output
 
 
+@pytest.mark.slow
 @pytest.mark.ros
 def test_drive_measure_calibrate_is_better_by_ten(tmp_path: Path) -> None:
     pytest.importorskip('rclpy', reason='needs the ros extra')

@@ -85,11 +85,13 @@ def test_reversed_joints_are_named(arm: SimulatedArm, points: MeasuredPoints) ->
     assert "'joint3'" not in message
 
 
+@pytest.mark.slow
 def test_a_zero_off_by_a_quarter_turn_is_named(arm: SimulatedArm, points: MeasuredPoints) -> None:
     message = _message(arm, replace(points, q=points.q + np.deg2rad([0, 0, 90, 0, 0, 0])))
     assert "the zero of 'joint3' is off by 270 deg" in message
 
 
+@pytest.mark.slow
 def test_a_coupled_joint_is_named(arm: SimulatedArm, points: MeasuredPoints) -> None:
     q = np.array(points.q)
     q[:, 2] -= q[:, 1]
@@ -112,6 +114,7 @@ def test_quaternions_of_another_order_or_sense_are_named(arm: SimulatedArm, orde
     assert words in _message(arm, replace(points, orientation=points.orientation[:, np.abs(order)] * signs))
 
 
+@pytest.mark.slow
 def test_points_of_another_robot(arm: SimulatedArm, points: MeasuredPoints) -> None:
     position = np.random.default_rng(2).uniform(-1.0, 1.0, points.position.shape)
     assert 'check the order, signs, zeros and units' in _message(arm, replace(points, position=position))

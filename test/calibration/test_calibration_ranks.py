@@ -111,6 +111,7 @@ def test_one_of_two_parallel_offsets_is_fixed_and_the_other_named() -> None:
     assert all(p.std is not None and p.std > 0.0 for p in result.parameters if not p.reason)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_rank_is_that_of_the_jacobian(seed: int) -> None:

@@ -283,6 +283,7 @@ def test_selected_poses_beat_random_ones_and_keep_the_limits() -> None:
     assert selection.observability_index > 1.1 * selection.random_index
 
 
+@pytest.mark.slow
 def test_selection_finds_the_best_pair_that_enumeration_finds() -> None:
     """A planar arm of two joints, few candidates: all pairs can be tried."""
     table = DHTable(

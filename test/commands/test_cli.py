@@ -296,6 +296,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('events', [3, 40, 400, 1500, 4500])
 def test_an_interrupt_gives_one_line_whenever_it_comes(files: dict[str, str], tmp_path: Path, events: int) -> None:
     words = ['identify', files['swinging'], '--robot', files['one_joint'], '--out', str(tmp_path / 'out')]
@@ -313,6 +314,7 @@ def test_an_interrupt_gives_one_line_whenever_it_comes(files: dict[str, str], tm
         assert not list((tmp_path / 'out').glob('.*'))
 
 
+@pytest.mark.slow
 @needs_bag
 @pytest.mark.filterwarnings('ignore::robotid_ros.errors.ModelWarning')
 def test_the_real_arm_is_predicted_better_than_any_published_fit(
@@ -337,6 +339,7 @@ def test_the_real_arm_is_predicted_better_than_any_published_fit(
     assert (tmp_path / 'report.html').stat().st_mtime_ns > report
 
 
+@pytest.mark.slow
 def test_design_and_process_write_what_they_say(tmp_path: Path, files: dict[str, str]) -> None:
     out = tmp_path / 'excitation.yaml'
     arguments = [
@@ -419,6 +422,7 @@ def test_what_needs_no_command_imports_none_and_no_library(arguments: str) -> No
     assert not imported & {'numpy', 'scipy', 'yaml', 'joblib', 'dataclasses', 'hashlib'}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', COMMANDS)
 def test_a_command_imports_no_other(name: str, imported_for_help: dict[str, set[str]]) -> None:
     imported = imported_for_help[name]
@@ -430,6 +434,7 @@ def test_a_command_imports_no_other(name: str, imported_for_help: dict[str, set[
     assert 'urllib.request' not in imported  # with xml.sax, a tenth of the start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('name', 'rooms'),
     [

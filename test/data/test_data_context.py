@@ -263,6 +263,7 @@ def test_an_option_overrides_only_what_it_names(tmp_path):
     assert replace(free_motion, **motion_settings(str(excitation), MODEL.joint_names)) == replace(defaults, period=5.0)
 
 
+@pytest.mark.slow
 def test_a_reference_that_the_arm_does_not_follow_averages_nothing(tmp_path):
     """Random motions beside random references; one whole period after the transient, and several, tell it."""
     rng = np.random.default_rng(5)
@@ -298,6 +299,7 @@ def test_a_reference_that_the_arm_does_not_follow_averages_nothing(tmp_path):
     assert any('from period to period' in reason for reason in reasons)
 
 
+@pytest.mark.slow
 def test_each_arm_of_a_bag_has_what_is_nearest_to_its_joint_states(tmp_path):
     """Random namespaces and orders of the topics; an arm without a reference is lent none."""
     rng = np.random.default_rng(7)
@@ -358,6 +360,7 @@ def test_of_several_joint_states_those_with_efforts_of_the_most_joints_are_the_a
         process_file(tmp_path / 'two')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('how', ['robot', 'joints', 'description', 'configuration'])
 def test_of_two_arms_in_one_bag_that_is_read_whose_joints_are_named(how, tmp_path, capsys):
     """Both have efforts of two joints; an option names one, or the bag describes one of them."""

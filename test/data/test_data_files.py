@@ -59,6 +59,7 @@ def written_by_rosbags(store, stamp, names, position, velocity, effort, frame='b
     return message, bytes(store.serialize_cdr(message, 'sensor_msgs/msg/JointState'))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.text(st.characters(codec='utf-8', exclude_characters='\0'), max_size=9), min_size=1, max_size=5),

@@ -505,6 +505,7 @@ def test_samples_that_are_bursts_are_refused_at_once():
     assert process_time() - began < 5.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('stamped', ['in bursts', 'after pauses', 'in a queue', 'after pauses, some lost'])
 def test_samples_of_an_even_clock_that_were_stamped_on_arrival_are_put_back(stamped):
     """What the motion is, is known; how late each stamp is, was drawn."""

@@ -82,6 +82,7 @@ def test_a_clean_run_is_averaged_and_can_be_read_again(tmp_path):
     assert json.loads(told['robotid_ros'])['averaging']['periods_used'] == list(range(1, 8))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('chunk', [1, 37, 5000])
 def test_every_fault_is_counted_exactly_and_none_reaches_the_average(tmp_path, chunk):
     rng = np.random.default_rng(2)
@@ -343,6 +344,7 @@ print(session.dataset.periods, session.problem)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('size', [8_000, 60_000, 61_000])
 def test_a_full_disk_ends_the_raw_recording_only(tmp_path, size):
     folder = tmp_path / 'r'
@@ -428,6 +430,7 @@ def kept(folder):
     return JointStateDecoder(joints=JOINTS).decode(messages)['position'][:, 0].tolist(), bag
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.integers(8, 100_000))
 def test_a_bag_cut_off_anywhere_gives_its_whole_chunks_and_says_what_is_missing(tmp_path_factory, cut):
@@ -452,6 +455,7 @@ def test_a_bag_cut_off_anywhere_gives_its_whole_chunks_and_says_what_is_missing(
     assert provenance['ended_properly'] is False
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=120)
 @given(st.integers(0, 100_000), st.integers(1, 255))
 def test_a_damaged_byte_never_changes_a_value(tmp_path_factory, place, flip):
@@ -470,6 +474,7 @@ def test_a_damaged_byte_never_changes_a_value(tmp_path_factory, place, flip):
     assert len(values) == 20 or any(bag.faults.values()) or not bag.complete
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_length_of_a_recording(tmp_path):
     """The process holds as much after forty more periods as after ten."""
     code = f"""

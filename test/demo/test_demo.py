@@ -64,6 +64,7 @@ def _alive(pids: list[int]) -> list[int]:
     return [pid for pid in pids if state(pid) not in ('gone', 'Z', 'X')]
 
 
+@pytest.mark.slow
 def test_the_loop_finds_the_truth(tmp_path: Path) -> None:
     from robotid_ros.demo.run import DemoSettings, run_demo
     from robotid_ros.report import can_draw
@@ -92,6 +93,7 @@ def test_the_loop_finds_the_truth(tmp_path: Path) -> None:
     assert len(list((tmp_path / 'recordings').iterdir())) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('victim', [NODES[-1]])  # the last that is looked at
 def test_killing_a_node_ends_the_demo_with_its_name(tmp_path: Path, victim: str) -> None:
     environment = {**os.environ, 'PYTHONUNBUFFERED': '1'}
@@ -114,6 +116,7 @@ def test_killing_a_node_ends_the_demo_with_its_name(tmp_path: Path, victim: str)
     assert not (tmp_path / 'result.yaml').exists()
 
 
+@pytest.mark.slow
 def test_killing_the_demo_leaves_no_process_behind(tmp_path: Path) -> None:
     environment = {**os.environ, 'PYTHONUNBUFFERED': '1'}
     with NodeProcess(['-m', 'robotid_ros.cli', 'demo', '--out', str(tmp_path)], environment) as demo:

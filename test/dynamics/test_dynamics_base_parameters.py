@@ -150,6 +150,7 @@ def test_values_are_the_models_own():
     np.testing.assert_allclose(base.regressor(q, dq, ddq) @ base.values, expected, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('compiled', [True, False])
 def test_the_gradient_equals_differences_of_the_batch_regressor(compiled):
     model = arm('panda')

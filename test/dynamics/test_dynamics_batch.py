@@ -59,6 +59,7 @@ def test_a_part_of_the_chain_has_the_rest_lumped_into_it():
     np.testing.assert_allclose(inverse_dynamics(model, q, dq, ddq), expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_compiler() is None, reason='no C compiler here')
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(dh_robots(), st.sampled_from(['all', 'gravity', 'kinetic']), st.sampled_from([1, 7, 8, 19]))
@@ -291,6 +292,7 @@ def test_no_samples_give_no_torques():
     assert full_regressor(arm('ur5'), zero, zero, zero).shape == (0, 6, 60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['ur10', 'panda'])
 def test_blocks_and_given_memory_change_no_bit(name):
     robot, count = arm(name), 20_001

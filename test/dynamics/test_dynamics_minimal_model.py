@@ -82,6 +82,7 @@ def test_the_count_is_that_of_the_emitted_code():
     assert body.count(' = sine') + body.count(' = cosine') == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ARMS)
 def test_real_arms_move_as_pinocchios(name):
     model = arm(name)
@@ -133,6 +134,7 @@ def test_one_sample_in_several_threads_at_once():
         assert max(pool.map(largest, range(4))) < 1e-10
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(dh_robots(), st.tuples(*[st.booleans()] * 3))
 def test_all_paths_agree_on_random_arms(robot, flags):
@@ -156,6 +158,7 @@ def test_all_paths_agree_on_random_arms(robot, flags):
     np.testing.assert_allclose(torques, inverse_dynamics(robot, q, dq, ddq), atol=atol)
 
 
+@pytest.mark.slow
 @needs_compiler
 @settings(max_examples=4, deadline=None, derandomize=True)
 @given(dh_robots(largest=4))
@@ -224,6 +227,7 @@ def test_rough_right_angles_can_be_taken_for_right():
     assert np.abs(difference).max() < 1e-3
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize('source_of', ['ur10', 'panda', 'prismatic'])
 def test_emitted_c_is_clean_and_right(tmp_path, source_of):
@@ -463,6 +467,7 @@ def runs(cache_folder, count=1):
     return [process.communicate(timeout=120)[0].strip() for process in started]
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_processes_that_compile_at_once_and_damaged_or_foreign_libraries(tmp_path):
     assert runs(tmp_path, 2) == ['True', 'True']

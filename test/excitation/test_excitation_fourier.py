@@ -113,6 +113,7 @@ def test_refuses_coefficient_rows_of_even_length():
         FourierTrajectory.from_coefficients(np.zeros((2, 4)), 0.1)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 10**6), harmonics=st.integers(1, 9), scale=st.floats(1e-6, 1e3))
 def test_no_grid_finds_more_than_the_exact_extremes(seed, harmonics, scale):

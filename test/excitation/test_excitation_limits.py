@@ -147,6 +147,7 @@ def test_constraint_gradients_on_random_arms(seed):
         assert exact == pytest.approx(derivative(shifted, 1e-4), rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('fixed', 'at_rest'), [(False, True), (True, True), (False, False)])
 @pytest.mark.parametrize('criterion', ['condition', 'd-optimal', 'condition-scaled'])
 def test_the_whole_gradient_with_every_limit(criterion, fixed, at_rest):

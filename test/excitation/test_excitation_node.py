@@ -86,6 +86,7 @@ def test_tells_what_to_do_before_it_can_do_it(world):
     user.until(lambda: 'call ~/design first' in user.call('/excitation/start').message, 'the description is taken')
 
 
+@pytest.mark.slow
 def test_a_design_is_answered_and_saved(world, user):
     *_, saved = world
     answer = user.call('/excitation/design')
@@ -114,6 +115,7 @@ def test_a_design_under_way_can_be_given_up_and_is_not_disturbed(user):
         user.set(starts=1)
 
 
+@pytest.mark.slow
 def test_a_client_that_is_killed_changes_nothing_and_cancel_ends_what_it_began(world, user):
     _, node, environment, _ = world
     user.set(starts=500)
@@ -198,6 +200,7 @@ def test_bad_values_are_refused_with_the_reason(user):
     user.set(start_position=[0.0] * 6)
 
 
+@pytest.mark.slow
 def test_a_whole_run(user):
     user.set(periods=2)
     try:
@@ -255,6 +258,7 @@ def test_a_stop_that_the_controller_misses_is_sent_again(user):
     assert_at_rest_within_limits(user, fault='missed')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('fault', 'reason'),
     [
@@ -315,6 +319,7 @@ def test_another_commander_is_noticed_and_the_arm_is_not_led_back(user):
     user.until(lambda: user.report()['velocity'] < 1e-9, 'rest')
 
 
+@pytest.mark.slow
 def test_another_joint_order_and_other_joints_do_not_matter(user):
     user.fault('reorder')
     user.set(periods=2)
@@ -327,6 +332,7 @@ def test_another_joint_order_and_other_joints_do_not_matter(user):
     assert_at_rest_within_limits(user)
 
 
+@pytest.mark.slow
 def test_starts_only_from_a_fresh_state(user):
     user.fault('silent')
     user.until(lambda: user.report()['fault'] == 'silent', 'silence')  # else the start before it is a good one
@@ -373,6 +379,7 @@ def test_one_thing_at_a_time(world, user):
     wait_until(lambda: sum('robot ur10e: ' in line for line in node.lines) == taken + 1, 'the description is taken')
 
 
+@pytest.mark.slow
 def test_speed_scaling_is_watched(user):
     user.until(lambda: user.scaling.get_subscription_count() > 0, 'the node watches the speed scaling')
     start(user)
@@ -403,6 +410,7 @@ def test_a_run_ends_when_nobody_takes_its_reference_any_more(user):
     assert_at_rest_within_limits(user)
 
 
+@pytest.mark.slow
 def test_a_recorder_that_has_the_run_keeps_it_and_one_that_has_not_ends_it(user):
     """That no joint state comes for a while is for the excitation node to judge."""
     said = DiagnosticStatus(level=DiagnosticStatus.ERROR, message='no joint state for 2.1 s')
@@ -450,6 +458,7 @@ def recorder(world, user, tmp_path):
         user.node.destroy_subscription(subscription)
 
 
+@pytest.mark.slow
 def test_a_recorder_that_is_killed_ends_the_run(user, recorder):
     recorder.signal(signal.SIGKILL)
     user.until_state('stopped')
@@ -458,6 +467,7 @@ def test_a_recorder_that_is_killed_ends_the_run(user, recorder):
     assert_at_rest_within_limits(user)
 
 
+@pytest.mark.slow
 def test_a_recorder_that_is_killed_is_missed_though_its_words_go_on(user, recorder):
     """Silence is not what tells: another publisher repeats what it said."""
     last = DiagnosticStatus(values=[KeyValue(key='state', value='recording')])
@@ -473,6 +483,7 @@ def test_a_recorder_that_is_killed_is_missed_though_its_words_go_on(user, record
     assert_at_rest_within_limits(user)
 
 
+@pytest.mark.slow
 def test_a_start_is_refused_where_the_recorder_was_killed(user, recorder):
     """The graph shows what it subscribed to for 20 s yet."""
     recorder.signal(signal.SIGKILL)
@@ -488,6 +499,7 @@ def test_a_start_is_refused_where_the_recorder_was_killed(user, recorder):
     assert 'nobody records' in answer.message, answer.message
 
 
+@pytest.mark.slow
 def test_a_recorder_that_lives_and_says_nothing_more_is_gone(user):
     statuses = user.node.create_publisher(DiagnosticStatus, '/recorder/status', 10)
     try:
@@ -500,6 +512,7 @@ def test_a_recorder_that_lives_and_says_nothing_more_is_gone(user):
     assert_at_rest_within_limits(user)
 
 
+@pytest.mark.slow
 def test_a_recorder_that_is_told_to_stop_ends_the_run(user, recorder):
     answer = user.call('/recorder/stop')
     assert answer.success, answer.message
@@ -508,6 +521,7 @@ def test_a_recorder_that_is_told_to_stop_ends_the_run(user, recorder):
     assert_at_rest_within_limits(user)
 
 
+@pytest.mark.slow
 def test_a_recorder_that_cannot_record_any_more_ends_the_run(user, recorder, tmp_path):
     """As when its disk is full: it looks at the folder that it would record to, which is taken away here."""
     (tmp_path / 'file').write_text('no folder')
@@ -521,6 +535,7 @@ def test_a_recorder_that_cannot_record_any_more_ends_the_run(user, recorder, tmp
     assert_at_rest_within_limits(user)
 
 
+@pytest.mark.slow
 def test_a_robot_that_takes_no_commands_refuses_a_start_and_ends_a_run(world, user):
     """Its driver says so by std_msgs/Bool, as ur_robot_driver does on robot_program_running."""
     _, _, environment, saved = world
@@ -547,6 +562,7 @@ def test_a_robot_that_takes_no_commands_refuses_a_start_and_ends_a_run(world, us
     user.node.destroy_publisher(running)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('number', range(5))
 def test_what_is_said_while_a_start_is_planned_is_heard(user, number):
     """A mode is a state: it counts whether it came before, while or after the start was checked."""
@@ -571,6 +587,7 @@ def test_what_is_said_while_a_start_is_planned_is_heard(user, number):
     user.until(lambda: user.call('/excitation/stop').message == 'the arm is not moving under this node', 'rest')
 
 
+@pytest.mark.slow
 def test_friction_sweeps_run_too(user):
     user.set(run='friction_sweep', sweep_levels=1, sweep_stroke_time=0.1, sweep_pause=0.0, sweep_fastest=0.3)
     try:
@@ -592,6 +609,7 @@ def until_started(user, service):
     user.until(lambda: user.report()['velocity'] > 0.1 or not user.call(service), 'it moves')
 
 
+@pytest.mark.slow
 def test_a_saved_trajectory_runs_and_sigint_stops_the_arm(world, user):
     _, _, environment, saved = world
     renamed = [*NODE, '-r', '__node:=second', *arguments(trajectory=saved, urdf_file=UR10E)]
@@ -607,6 +625,7 @@ def test_a_saved_trajectory_runs_and_sigint_stops_the_arm(world, user):
     assert report['acceleration_peak'] < 8.0 * 1.01
 
 
+@pytest.mark.slow
 def test_of_two_nodes_of_one_name_the_second_says_so_and_ends(world, user):
     _, first, environment, _ = world
     with NodeProcess([*NODE, *arguments()], environment) as second:
@@ -633,6 +652,7 @@ def test_of_two_nodes_of_one_name_the_second_says_so_and_ends(world, user):
     assert not first.ended
 
 
+@pytest.mark.slow
 def test_of_two_nodes_launched_at_once_one_is_left():
     environment = ros_environment()
     with NodeProcess([*NODE, *arguments()], environment) as one, NodeProcess([*NODE, *arguments()], environment) as two:
@@ -660,6 +680,7 @@ excitation.main()
 """
 
 
+@pytest.mark.slow
 def test_a_fault_of_our_own_is_answered_and_stops_the_arm_and_the_node_lives_on(world, user):
     _, _, environment, saved = world
     settings = [*NODE[2:], '-r', '__node:=second', *arguments(trajectory=saved, urdf_file=UR10E)]

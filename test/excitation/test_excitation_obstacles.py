@@ -77,6 +77,7 @@ def test_a_box_without_three_edges_is_refused(bad) -> None:
         box_capsules('base', np.eye(4), bad)
 
 
+@pytest.mark.slow
 def test_a_design_keeps_clear_of_a_box(tmp_path: Path) -> None:
     """The arm's own way without the box goes through it."""
     model = ur10e()

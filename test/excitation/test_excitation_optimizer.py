@@ -95,6 +95,7 @@ def planar_torque(q, dq, ddq):
     return tau + 0.2 * dq + 0.5 * np.sign(dq)
 
 
+@pytest.mark.slow
 def test_ur10e_reaches_the_condition_number_asked_for(ur10e_design):
     si, scaled = observation_condition(ur10e(), ur10e_design.trajectory)
     assert (ur10e_design.base_parameters, ur10e_design.friction_parameters) == (58, 18)
@@ -153,6 +154,7 @@ def test_periods_join_in_motion_by_default():
     assert_keeps_joint_limits(moving.trajectory, model.limits)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(
     seed=st.integers(0, 10**6),
@@ -196,6 +198,7 @@ def test_torque_and_workspace_limits_hold_on_a_dense_grid():
     assert max(peak.excess for peak in design.peaks if peak.bound.quantity == 'torque') > -0.05
 
 
+@pytest.mark.slow
 def test_clearance_keeps_the_links_apart():
     model = ur10e()
     config = ExcitationConfig(
@@ -212,6 +215,7 @@ def test_clearance_keeps_the_links_apart():
             assert data.oMi[joint].translation[2] >= -0.1 + 0.02 + 0.05 - 1e-9
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_results_in_any_number_of_processes():
     model = planar_arm(2, limits=limits(2))
     one = optimize_excitation(model, replace(QUICK, starts=3))
@@ -237,6 +241,7 @@ def random_motions():
     return others
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('criterion', ['d-optimal', 'a-optimal', 'e-optimal', 'condition', 'condition-scaled'])
 def test_each_criterion_is_better_than_a_random_motion_inside_the_same_limits(criterion):
     model = planar_arm(3, limits=limits(3))
@@ -245,6 +250,7 @@ def test_each_criterion_is_better_than_a_random_motion_inside_the_same_limits(cr
     assert best.excitation.value(criterion) < min(other.value(criterion) for other in random_motions())
 
 
+@pytest.mark.slow
 def test_hops_from_the_last_start_lower_the_condition_number(monkeypatch):
     model = planar_arm(3, limits=limits(3))
     config = replace(QUICK, starts=1, criterion='condition', iterations=100)
@@ -283,6 +289,7 @@ def test_progress_grows_to_one():
     assert parts[-1] == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('changes', 'config', 'message'),
     [
@@ -336,6 +343,7 @@ def test_scalings_leave_a_margin():
     assert_keeps_joint_limits(trajectory, limits(2, 1.0, 0.8, 1.8))
 
 
+@pytest.mark.slow
 def test_files_repeat_a_design_to_the_last_digit(tmp_path, ur10e_design):
     file = tmp_path / 'excitation.yaml'
     save_excitation(ur10e_design, file)

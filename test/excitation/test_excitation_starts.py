@@ -87,6 +87,7 @@ def refusal(user):
     return answer.message
 
 
+@pytest.mark.slow
 def test_with_everything_in_order_only_the_controller_is_missed(ready):
     user, _ = ready
     assert 'no controller listens' in refusal(user)

@@ -50,6 +50,7 @@ def test_a_velocity_is_measured_or_the_slope_of_the_positions():
     assert told.motion.velocity[1] == 0.75
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(gap=st.floats(0.002, 0.145), speed=st.floats(-2.9, 2.9), every=st.floats(0.03, 0.06))
 def test_a_joint_that_was_not_read_for_a_while_moved_all_that_time(gap, speed, every):
@@ -81,6 +82,7 @@ def test_a_driver_that_tells_no_velocities_is_not_believed_after_a_gap():
     assert belief.motion.velocity[1] == pytest.approx(0.7, abs=0.02)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(size=st.floats(-2.0, 300.0), sign=st.sampled_from([-1.0, 1.0]))
 def test_the_larger_a_lie_the_less_it_moves_the_belief(size, sign):

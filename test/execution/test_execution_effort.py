@@ -79,6 +79,7 @@ def test_an_arm_that_differs_from_its_description_is_left_alone(unit):
     assert watched(efforts() / np.nan_to_num(unit, nan=1.0), unit) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(12))
 def test_friction_that_turns_over_earlier_or_later_than_a_period_before_is_no_push(seed):
     """A joint that is nearly at rest stays there for some moments, and its friction is anything meanwhile.
@@ -106,6 +107,7 @@ def test_friction_that_turns_over_earlier_or_later_than_a_period_before_is_no_pu
     assert told(plan, times, speed, np.where(pushes, 3.0 * torque, torque)) != {None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(10))
 def test_a_torque_that_nobody_saw_a_period_before_is_no_push(seed):
     """Joint states get lost for up to a fifth of the period, in which the effort reverses and comes back."""
@@ -228,6 +230,7 @@ def simulated(tolerance):
     return Loop(plan=PLAN, parts=parts, fault=wall, at=PLAN.begin + 1.5, feedback=True, config=config)
 
 
+@pytest.mark.slow
 def test_an_arm_that_meets_a_wall_is_stopped_at_once_and_lets_go():
     run = simulated(1.0).run()
     assert 'presses on something' in run.reason

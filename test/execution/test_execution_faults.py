@@ -99,6 +99,7 @@ def test_quintics_between_knots_far_apart_stay_on_the_path():
             np.testing.assert_allclose(led[~on], stop.evaluate(t[~on] - at)[0], atol=6e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('mode', 'feedback'), [('measured', True), ('commanded', False), ('blend', False), ('blend', True)]
 )
@@ -110,6 +111,7 @@ def test_a_healthy_run_is_never_stopped(mode, feedback):
     assert_within_limits(run, -0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('cycle', 'feedback'), [(0.0, True), (0.002, True), (0.012, False)])
 def test_cycles_that_windows_cost_do_not_add_up(cycle, feedback):
     """Each window was later by what the controller was behind, and cost it another cycle: stopped in 2 to 7 s."""
@@ -136,6 +138,7 @@ def test_what_a_controller_that_blends_is_behind_beyond_its_cycles_is_kept():
     assert run.orders[-1][1].shift < 1e-3  # and the rest is made good with time
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('mode', 'seed'), [(mode, seed) for seed, mode in enumerate(sorted(MODES))])
 def test_a_velocity_that_is_told_wrong_now_and_then_stops_nothing(mode, seed):
     """A driver that divides a way by the length of the wrong cycle is off by any factor, for one reading."""
@@ -150,6 +153,7 @@ def test_a_velocity_that_is_told_wrong_now_and_then_stops_nothing(mode, seed):
     assert run.supervisor.state is State.RESTED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('glitch', 'mode'),
     each_with_a_mode([(0.0, 0.1, 4.0), (0.8, 0.1, -3.0), (0.4, 0.6, -3.0)], also=[(1.2, 0.6, 4.0)]),
@@ -173,6 +177,7 @@ def test_a_velocity_that_stands_alone_after_a_gap_neither_bends_a_stop_nor_repea
     assert_within_limits(run, moment)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=3)
 @given(seed=st.integers(0, 10**6), mode=modes, feedback=st.booleans())
 def test_joint_states_that_are_lost_in_bursts_stop_nothing_where_they_may_miss(seed, mode, feedback):
@@ -190,6 +195,7 @@ def test_joint_states_that_are_lost_in_bursts_stop_nothing_where_they_may_miss(s
     assert run.supervisor.state is State.RESTED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_the_end_of_a_run_is_judged_by_what_was_seen_of_it(mode):
     end = PLAN.reference.duration
@@ -202,6 +208,7 @@ def test_the_end_of_a_run_is_judged_by_what_was_seen_of_it(mode):
     assert run.rested_at > end + 1.5
 
 
+@pytest.mark.slow
 def test_a_controller_that_paused_as_the_arm_set_out_is_not_sent_what_it_would_leap_to():
     """It caught up by itself, and was stopped in the middle of that: 1.60 times the acceleration limit."""
     (outcome,) = random_faults(1, 41)
@@ -266,6 +273,7 @@ def test_another_commander_that_leads_straight_on_is_stopped_from_there(mode):
     assert_within_limits(run, run.stopped_at + run.latency)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', [1240, 2746, 4863])
 def test_another_commander_that_only_appears_near_a_limit_is_no_reason_to_go_there(seed):
     """Going straight on from where the path turns round would have ended beyond a position limit."""
@@ -276,6 +284,7 @@ def test_another_commander_that_only_appears_near_a_limit_is_no_reason_to_go_the
     assert outcome.rest - outcome.reaction < 0.45
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('seed', 'names'), [
     (5084, 'joint states are silent, joints are swapped'),
     (5188, 'a position drifts, another commander'),
@@ -298,6 +307,7 @@ def test_a_second_fault_is_no_exception_either(seed, names):
     assert outcome.wrong == '', outcome
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('seed', 'name'), [
     (9748, 'a drive is weak'),
     (50648, 'a drive is weak'),
@@ -312,6 +322,7 @@ def test_what_does_not_do_as_the_last_message_says_is_stopped_from_where_it_may_
     assert outcome.acceleration < 1.0
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=6)
 @given(seed=st.integers(0, 10**6), mode=modes)
 @example(seed=10, mode='blend')
@@ -336,6 +347,7 @@ def test_an_arm_that_stood_unseen_is_stopped_within_its_limits(seed, mode):
     assert run.last_motion() - run.stopped_at < 1.1
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=5)
 @given(seed=st.integers(0, 10**6), mode=modes)
 def test_a_piece_is_not_sent_to_an_arm_that_lost_those_before(seed, mode):
@@ -386,6 +398,7 @@ def test_a_run_whose_velocities_vanish_is_stopped_and_seen_to_rest():
     assert run.supervisor.state is State.RESTED
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=5)
 @given(seed=st.integers(0, 10**6), mode=modes, latency=st.floats(0.002, 0.05))
 def test_no_random_fault_is_an_exception(seed, mode, latency):
@@ -395,6 +408,7 @@ def test_no_random_fault_is_an_exception(seed, mode, latency):
     assert outcome.wrong == '', outcome
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=8)
 @given(mode=modes, moment=st.floats(-0.3, PLAN.end), latency=st.floats(0.0, 0.1), feedback=st.booleans())
 def test_a_stop_on_request_keeps_the_limits(mode, moment, latency, feedback):
@@ -405,6 +419,7 @@ def test_a_stop_on_request_keeps_the_limits(mode, moment, latency, feedback):
     assert_within_limits(run, -0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_the_largest_lie_leads_no_further_than_none(mode):
     usual = loop(mode, request=MOMENT).run().way(MOMENT)
@@ -417,6 +432,7 @@ def test_the_largest_lie_leads_no_further_than_none(mode):
         assert_within_limits(run, MOMENT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_a_run_has_not_ended_while_rest_was_not_seen(mode):
     for change in (lambda q, v, t: None, lambda q, v, t: (q * np.nan, v, None, t)):
@@ -453,6 +469,7 @@ def test_an_arm_that_is_held_short_of_its_stop_is_not_believed_at_rest(mode):
     assert run.way(MOMENT + 0.2) < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('moment', 'mode'), each_with_a_mode(np.linspace(PLAN.begin, PLAN.begin + PLAN.period, 10).tolist())
 )
@@ -477,6 +494,7 @@ def test_a_stop_that_is_lost_is_repeated(mode):
     assert run.last_motion() < MOMENT + 1.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('joint', 'mode'), each_with_a_mode([0, 1], also=[2]))
 def test_a_joint_that_is_held_is_not_led_on_along_its_path(mode, joint):
     """What it presses with grows with the way that its controller leads it on."""
@@ -501,6 +519,7 @@ def test_a_joint_that_is_held_is_not_led_on_along_its_path(mode, joint):
     assert run.last_motion() < run.stopped_at + 1.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', sorted(MODES))
 @pytest.mark.parametrize('speed', [-1.0, 1.0])
 def test_a_joint_that_lies_and_seems_to_move_on_is_stopped_once(mode, speed):
@@ -614,6 +633,7 @@ def test_an_arm_that_its_controller_holds_is_not_stopped_where_it_stands(held):
         assert run.rested_at > run.supervisor._sent + run.allowed_latency + run.supervisor._stop.duration + 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', [7737, 8123, 20087, 20374])
 def test_an_arm_that_stands_on_the_way_of_its_stop_is_stopped_there(seed):
     """Its controller's time stood still for longer than rest took to be believed, and led it on after that."""
@@ -623,6 +643,7 @@ def test_an_arm_that_stands_on_the_way_of_its_stop_is_stopped_there(seed):
     assert outcome.acceleration < 1.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_a_lost_window_is_without_effect_and_more_end_at_rest(mode):
     due = PLAN.windows.due(8)
@@ -643,6 +664,7 @@ def test_an_arm_is_not_led_further_while_it_is_not_seen(mode):
     assert not [now for now, order in run.orders if since + 0.17 < now and not order.stop]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('moment', 'mode'), each_with_a_mode(np.linspace(PLAN.begin, PLAN.begin + PLAN.period, 10).tolist())
 )
@@ -698,6 +720,7 @@ def test_a_lost_start_is_said_within_a_second(mode):
     assert_within_limits(run, -0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('before', 'mode'), each_with_a_mode(np.arange(0.05, 0.4, 0.05).tolist(), also=[np.inf]))
 def test_nothing_sees_an_arm_at_rest_that_sets_out_later(mode, before):
     """A stop that is lost, before the first motion or before the rest that the ramp ends with: it would be let go."""
@@ -756,6 +779,7 @@ def stops_of_the_packaged_arm(latency, **design):
         yield plan, float(np.maximum(check.limits.lower - places, places - check.limits.upper).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('latency', [0.0, 0.1])
 def test_a_design_with_room_can_be_stopped_everywhere(latency):
     """Whether the controller begins at the measured state or at its reference, now or by the latency later."""
@@ -764,6 +788,7 @@ def test_a_design_with_room_can_be_stopped_everywhere(latency):
         assert beyond < 0.0
 
 
+@pytest.mark.slow
 def test_a_run_up_to_its_position_limits_is_refused():
     """The path turns at the limit with all the acceleration there is; see docs/stopping.md."""
     with pytest.raises(ExcitationError, match=r"no stop at t = .* position of joint 'shoulder_lift_joint' is"):
@@ -823,6 +848,7 @@ def test_a_stop_is_planned_at_once():
     assert min(took) < 5e-3
 
 
+@pytest.mark.slow
 def test_seven_joints_over_a_ground_and_clear_of_each_other_are_stopped_at_once_too():
     """All that a stop takes, with whoever may lead the arm, from its decision on: processor time, best of six."""
     model = RobotModel.from_urdf(Path(__file__).parents[1] / 'robots' / 'panda.urdf')
@@ -844,6 +870,7 @@ def test_seven_joints_over_a_ground_and_clear_of_each_other_are_stopped_at_once_
     assert min(took) < 1e-2  # 3 ms where it was measured
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(4))
 def test_without_acceleration_limits_a_stop_brakes_as_the_run_does_and_ends_inside(seed):
     rng = np.random.default_rng(seed)
@@ -861,6 +888,7 @@ def test_without_acceleration_limits_a_stop_brakes_as_the_run_does_and_ends_insi
         assert run.final_speed() < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(30))
 def test_simulated_time_of_any_rate_that_stalls_and_catches_up_is_no_jump(seed):
     rng = np.random.default_rng(seed)
@@ -885,6 +913,7 @@ def test_simulated_time_of_any_rate_that_stalls_and_catches_up_is_no_jump(seed):
     assert clock.problem.startswith('the clock jumped ahead')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(40))
 def test_a_simulator_without_processor_for_a_while_does_not_jump(seed):
     rng = np.random.default_rng(seed)
@@ -973,6 +1002,7 @@ def test_the_time_of_a_run_does_not_follow_a_clock_that_is_set():
     assert clock.read(0.0, 13.0, simulated=False) == pytest.approx(6.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', ['measured', 'commanded'])
 @pytest.mark.parametrize('error', [-0.018, 0.018])
 def test_a_clock_that_is_set_a_little_for_all_moves_no_arm_by_more_than_a_hundredth(mode, error):
@@ -1107,6 +1137,7 @@ def test_a_controller_that_speaks_once_a_window_may_miss_one():
     assert said is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('rate', 'told'), [(-0.3, True), (0.1, False), (0.1, True), (0.3, True), (0.3, False), (1.0, False)]
 )

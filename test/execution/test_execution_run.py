@@ -117,6 +117,7 @@ def test_a_move_uses_what_the_limits_allow_and_no_more():
     np.testing.assert_allclose(move.evaluate([move.duration])[0][0], goal, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_run_is_one_smooth_motion_from_rest_to_rest(plan, trajectory, check):
     t = np.arange(0.0, plan.reference.duration, 0.002)
     motion = plan.reference.evaluate(t)
@@ -159,6 +160,7 @@ def test_one_period_is_published_with_both_ends(plan, trajectory):
     np.testing.assert_allclose(acceleration, trajectory.acceleration(times), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('replacement', 'lost'), [('immediate', 2), ('blend', None), ('blend', 2)])
 def test_windows_lead_a_controller_along_the_reference(replacement, lost, trajectory, check):
     plan = plan_run(START, trajectory, check, replace(RUN, trajectory_replacement=replacement, periods=1))
@@ -186,6 +188,7 @@ def test_windows_lead_a_controller_along_the_reference(replacement, lost, trajec
     np.testing.assert_allclose(acceleration, expected[2], atol=bridged * 1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('window_time', [2.0, 6.0])
 def test_a_window_comes_while_the_one_before_has_no_knot_for_a_while(trajectory, check, window_time):
     """A controller that blends makes good by the next knot what each message costs it: 31 times a limit in 20 ms."""
@@ -219,6 +222,7 @@ def test_windows_are_short_overlap_and_share_their_knots(windows):
             np.testing.assert_allclose(grid[round(t, 6)], p, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_arm_comes_to_rest_within_limits_when_windows_stop_coming(windows, check):
     for window in windows[::5]:
         controller = Controller(window.position[0])
@@ -261,6 +265,7 @@ def test_refusals_name_part_limit_joint_and_time(trajectory, check):
         plan_run(np.array([0.0, 0.3, 0.0, 0.0, 0.0, 0.0]), resting, floor, RUN)
 
 
+@pytest.mark.slow
 def test_a_start_where_a_stop_may_end_comes_no_closer_to_anything():
     """A stop may take half of the clearance: the next run begins there, and its way adds nothing to what is broken."""
     config = replace(CONFIG, ground_height=-0.02, link_radius=0.05, clearance=0.03)
@@ -292,6 +297,7 @@ def test_a_start_where_a_stop_may_end_comes_no_closer_to_anything():
             assert peak.excess <= at_first[peak.bound] + 1e-9
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_be_stopped_within_limits_is_refused():
     b = np.array([[1.0, 0.0, -1.0 / 3.0]])  # starts at rest
     trajectory = FourierTrajectory(a=0.0 * b, b=b, offset=[0.0], base_frequency=0.05)
@@ -315,6 +321,7 @@ def test_windows_too_short_for_a_stop_are_refused(trajectory, check):
         plan_run(START, trajectory, check, replace(RUN, window_points=100))
 
 
+@pytest.mark.slow
 def test_a_slow_arm_gets_the_time_it_needs_to_stop():
     model = planar_arm(3, limits=limits(3, 3.0, 2.0, 0.8))
     config = ExcitationConfig(period=20.0, starts=1, iterations=60)

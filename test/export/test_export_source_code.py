@@ -44,6 +44,7 @@ ARM = RobotModel.from_mdh(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('smooth', [False, True], ids=['sign', 'tanh'])
 @pytest.mark.parametrize('name', FRICTION)
 def test_formulas_equal_the_predictor_on_every_friction_model(name: str, smooth: bool) -> None:
@@ -72,6 +73,7 @@ def test_a_word_of_cpp_is_no_namespace(tmp_path: Path, capsys: pytest.CaptureFix
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize('name', FRICTION[-len(FRICTION_MODELS) :])
 def test_compiled_kernels_and_c_files_hold_all_friction(tmp_path: Path, name: str) -> None:

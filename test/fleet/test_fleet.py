@@ -93,6 +93,7 @@ def finished(recordings: Path) -> tuple[Path, subprocess.CompletedProcess[str], 
     return out, done, kept
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_where_it_was(
     finished: tuple[Path, subprocess.CompletedProcess[str], set[Path]],
 ) -> None:
@@ -254,6 +255,7 @@ def test_an_unchanged_fleet_raises_few_false_alarms_whatever_its_recordings_scat
     assert alarms <= 12  # one per cent asked, four allowed: the scale is estimated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('arms', 'pages'), [(5, 1500), (20, 500)])
 def test_arms_that_differ_by_chance_do_not_stand_out(arms: int, pages: int) -> None:
     rng = np.random.default_rng(arms)
@@ -301,6 +303,7 @@ def test_without_a_scheduler_a_line_says_so(monkeypatch: pytest.MonkeyPatch) -> 
         pass
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_with_two_workers_gives_the_same_table(
     finished: tuple[Path, subprocess.CompletedProcess[str], set[Path]],
     recordings: Path,

@@ -47,6 +47,7 @@ def write(
     write_csv(path, Recording(joint_names=model.joint_names, time=time, position=q, effort=torque))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('change', 'words'),
     [
@@ -84,6 +85,7 @@ def test_a_payload_that_was_taken_off_is_told_with_its_mass(tmp_path, capsys):
     assert abs(taken + 3.0) < 0.3, told
 
 
+@pytest.mark.slow
 def test_what_changed_for_good_is_told_against_the_last_result_that_held(tmp_path, capsys):
     for k in range(5):
         write(tmp_path / 'r' / 'x' / f'{k}.csv', 10 + k, payload=3.0 if k >= 3 else 0.0)

@@ -117,6 +117,7 @@ def test_bags_that_lack_something_are_refused(flown, tmp_path):
         read_measurement(late, robot.arm.joint_names)
 
 
+@pytest.mark.slow
 @pytest.mark.ros
 @pytest.mark.parametrize('topics', [('base_twist', 'base_pose'), ('odom',)], ids='-'.join)
 def test_a_flight_is_recorded_over_dds(flown, tmp_path, topics):

@@ -61,6 +61,7 @@ def measurements(mission, designs):
     }
 
 
+@pytest.mark.slow
 def test_condition_numbers_reach_what_is_promised(mission, designs, measurements):
     assert designs['condition'].excitation.condition <= 1.64
     assert designs['condition-scaled'].excitation.condition_scaled <= 1.01
@@ -91,6 +92,7 @@ def test_designs_beat_the_control_trajectory(mission, designs):
     assert scaled > 10 * designs['condition-scaled'].excitation.condition_scaled
 
 
+@pytest.mark.slow
 def test_d_optimal_has_the_largest_determinant(mission, measurements):
     determinants = {}
     for criterion, measured in measurements.items():
@@ -120,6 +122,7 @@ def test_trajectory_keeps_its_bounds_on_a_dense_grid(mission, designs, criterion
     assert -0.1 < excess <= 0.0  # and it makes use of them
 
 
+@pytest.mark.slow
 def test_recommended_design_finds_the_mass_to_a_thousandth(mission, designs):
     robot = mission.true_robot
     errors = {}
@@ -148,6 +151,7 @@ def test_equal_seeds_give_equal_designs():
     assert not np.array_equal(first, other)
 
 
+@pytest.mark.slow
 def test_prior_with_half_of_everything(mission):
     settings_ = {'start': mission.start, 'limits': mission.limits}
     cases = study_priors(mission.true_robot, criteria=('condition-scaled',), **settings_)
@@ -159,6 +163,7 @@ def test_prior_with_half_of_everything(mission):
     assert predicted_conditions(mission.true_robot, blind.trajectory)[0] > 10.0  # the seed's criterion is not robust
 
 
+@pytest.mark.slow
 def test_design_serves_the_alternatives_too(mission):
     settings_ = {'start': mission.start, 'limits': mission.limits, 'starts': 1}
     true = mission.true_robot

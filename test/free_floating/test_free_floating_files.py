@@ -188,6 +188,7 @@ def test_an_excitation_of_another_arm_is_refused(tmp_path, excitation):
         command('simulate', tmp_path / 'none.yaml', '--out', tmp_path / 'measurement.csv')
 
 
+@pytest.mark.slow
 def test_commands_go_from_design_to_target(tmp_path, capsys):
     def drawn(name):
         return ('--report', tmp_path / f'{name}.html') if can_draw() else ()
@@ -214,6 +215,7 @@ def test_commands_go_from_design_to_target(tmp_path, capsys):
     assert found == {'result.yaml', 'report.html'} if can_draw() else {'result.yaml'}
 
 
+@pytest.mark.slow
 def test_commands_with_momentum(tmp_path, excitation, capsys):
     data = tmp_path / 'measurement.csv'
     momentum = ['1.5', '0', '-0.5', '0.2', '0.1', '0.3']
@@ -231,6 +233,7 @@ def test_commands_with_momentum(tmp_path, excitation, capsys):
             command('identify', data, '--out', tmp_path / 'r', '--momentum', *words)
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_files(tmp_path, excitation):
     paths = [tmp_path / f'{k}.csv' for k in range(3)]
     for path, seed in zip(paths, (1, 1, 2), strict=True):

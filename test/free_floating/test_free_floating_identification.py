@@ -58,6 +58,7 @@ def test_perfect_data_give_the_target_to_1e_10(still, estimator):
     assert result.reason == ''
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('estimator', ESTIMATORS)
 def test_given_momentum_is_taken_out(drifting, estimator):
     robot, measurement = drifting
@@ -73,6 +74,7 @@ def test_momentum_is_estimated_with_the_target(drifting, still):
     assert np.abs(result.momentum).max() < 1e-10
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(4, 7))
 def test_any_robot_is_recovered(seed, n):
@@ -91,6 +93,7 @@ def test_prior_does_not_enter_the_batch_estimates(still):
         assert identify_target(other, noisy, estimator=estimator).unknowns == pytest.approx(first.unknowns, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('source', 'momentum', 'noise'),
     [('still', 'zero', replace(EVERY_NOISE, base_position=0.0)), ('drifting', 'estimated', EVERY_NOISE)],
@@ -115,6 +118,7 @@ def test_deviations_are_those_of_repeated_experiments(request, source, momentum,
     assert np.mean(scales) == pytest.approx(1.0, abs=0.02)
 
 
+@pytest.mark.slow
 def test_residual_covariance_of_each_sensor_is_that_of_drawn_noise(drifting):
     robot, measurement = drifting
     short = measurement.slice(0, 40)
@@ -132,6 +136,7 @@ def test_residual_covariance_of_each_sensor_is_that_of_drawn_noise(drifting):
         assert np.abs(drawn[~reached]).max(initial=0.0) < 1e-25
 
 
+@pytest.mark.slow
 def test_weights_beat_plain_least_squares(still):
     robot, measurement = still
     errors = {}

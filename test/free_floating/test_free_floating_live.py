@@ -40,6 +40,7 @@ def motion(seed: int) -> FourierTrajectory:
     return FourierTrajectory(a=a, b=b, offset=MISSION.start - begin, base_frequency=2.0 * np.pi / 8.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(2))
 def test_the_base_moves_as_momentum_says(seed: int) -> None:
     trajectory, robot = motion(seed), MISSION.true_robot
@@ -69,6 +70,7 @@ def test_a_base_without_mass_is_refused() -> None:
         FloatingPlant(model, bandwidth=50.0)
 
 
+@pytest.mark.slow
 @pytest.mark.ros
 def test_the_target_is_found_over_the_graph(tmp_path: Path) -> None:
     pytest.importorskip('rclpy', reason='needs the ros extra')

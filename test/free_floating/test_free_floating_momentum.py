@@ -69,6 +69,7 @@ def center_of_mass(robot, measurement):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('momentum', [np.zeros(6), np.array([3.0, -2.0, 1.0, 0.4, 0.5, -0.3])])
 def test_simulation_conserves_momentum_to_1e_10(momentum):
     robot = example_robot()
@@ -91,6 +92,7 @@ def test_center_of_mass_of_the_whole_moves_uniformly():
     assert np.abs(where - where[0] - np.outer(measurement.time, momentum[:3] / total)).max() < 1e-10
 
 
+@pytest.mark.slow
 def test_pose_does_not_depend_on_the_sampling():
     robot = example_robot()
     trajectory = random_trajectory(np.random.default_rng(3), robot.n)
@@ -126,6 +128,7 @@ def test_the_base_twist_leaves_no_momentum(seed, n, sliding):
     assert np.abs(maps.momentum(maps.base_twist(dq), dq)).max() < 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(seed=SEEDS, n=st.integers(1, 7), moving=st.booleans())
 def test_true_parameters_solve_the_regression_of_any_robot(seed, n, moving):
@@ -139,6 +142,7 @@ def test_true_parameters_solve_the_regression_of_any_robot(seed, n, moving):
     assert np.abs(residual).max() < 1e-11 * size
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(seed=SEEDS)
 def test_one_two_three_samples_have_rank_six_nine_ten(seed):
@@ -150,6 +154,7 @@ def test_one_two_three_samples_have_rank_six_nine_ten(seed):
     assert ranks == [6, 9, 10]
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(seed=SEEDS)
 def test_condition_does_not_depend_on_the_base_pose(seed):

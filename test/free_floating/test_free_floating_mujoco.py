@@ -138,6 +138,7 @@ def driven():
     return mission.true_robot, design.trajectory, drive(mission.true_robot, design.trajectory, 10.0)
 
 
+@pytest.mark.slow
 def test_target_is_found_in_the_engines_data(driven):
     robot, _, measurement = driven
     result = identify_target(robot, measurement)

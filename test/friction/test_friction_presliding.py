@@ -92,6 +92,7 @@ def recorded(seed: int, distance: float, other: float = 0.0) -> Dataset:
     return dataset(MODEL, motion, torque + 0.02 * rng.standard_normal(q.shape))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('distance', [0.006, 0.02])
 @pytest.mark.usefixtures('set_up_as_described')
 def test_the_identification_describes_it_over_any_distance(distance: float) -> None:
@@ -110,6 +111,7 @@ def test_the_identification_describes_it_over_any_distance(distance: float) -> N
     np.testing.assert_allclose(predictor.metrics(prepared).rmse, result.metrics['validation'].rmse, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(3))
 @pytest.mark.usefixtures('set_up_as_described')
 def test_friction_that_builds_up_is_neither_late_nor_slow(seed: int) -> None:
@@ -121,6 +123,7 @@ def test_friction_that_builds_up_is_neither_late_nor_slow(seed: int) -> None:
     assert (result.metrics['validation'].rmse < 0.15).all()  # the noise is 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(3))
 @pytest.mark.usefixtures('set_up_as_described')
 def test_friction_that_turns_late_leaves_inertia_and_viscous_friction_as_they_are(seed: int) -> None:

@@ -80,6 +80,7 @@ def recording(name: str) -> tuple[JointFriction, np.ndarray, np.ndarray, np.ndar
     return friction, time, seen['position'], seen['effort']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', LAWS)
 def test_a_sweep_of_a_simulated_arm_gives_its_friction_within_one_percent(name: str) -> None:
     friction, time, position, torque = recording(name)
@@ -217,6 +218,7 @@ def test_a_sweep_is_told_from_an_excitation_by_its_reference() -> None:
     assert not is_friction_sweep(np.cos(phase[:, :1]))  # a single joint moves alone anyhow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', LAWS)
 def test_friction_is_recovered_with_honest_deviations(name: str) -> None:
     """Monte Carlo: 50 joints of one law with noise of their own; 95 % intervals hold the truth in 90 to 99 %."""
@@ -258,6 +260,7 @@ def excitation(name: str, seed: int) -> Dataset:
     return dataset(ARM, (run.time, run.position, run.velocity, run.acceleration), run.torque + noise, rate=RATE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('name', 'asked', 'estimator'),
     [(name, 'auto', 'auto') for name in LAWS]

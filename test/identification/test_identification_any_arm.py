@@ -104,6 +104,7 @@ def drawn(seed: int) -> tuple[RobotModel, list[Dataset], float]:
     return replace(model, inertial=factor * model.inertial), datasets, 100.0 * noise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', [1, 3, 4, 6])
 def test_any_arm_is_usable_at_once_and_predicts_another_motion(seed: int) -> None:
     model, (training, other), noise = drawn(seed)
@@ -122,6 +123,7 @@ def errors_as_described(seed: int) -> Array:
     return find_setup([data], model)[1].alternatives[0].error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('seed', 'kind'),
     [(100, 'axis'), (101, 'torque'), (101, 'position'), (102, 'axis'), (102, 'position'), (103, 'torque')],
@@ -148,6 +150,7 @@ def error(arm: RobotModel, *recordings: Dataset) -> Array:
     return identify(training, arm, validation=judge).metrics['validation'].rmse
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('seed', 'factor'), [(200, 1e-7), (202, 1e8)])
 def test_neither_the_unit_of_mass_nor_that_of_length_changes_what_is_found(seed: int, factor: float) -> None:
     """Without known masses, an arm may have any size: other units of torque and length are the same arm."""
@@ -201,6 +204,7 @@ def described_otherwise(text: str, rng: np.random.Generator) -> tuple[str, Array
     return ElementTree.tostring(root, encoding='unicode'), np.array(signs), np.array(zeros)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', [303, 305])  # one of which slides
 def test_neither_frames_nor_signs_nor_zeros_change_what_is_found(seed: int) -> None:
     """The same arm, with springs: a real one was taken for its mirror image when it counted otherwise."""

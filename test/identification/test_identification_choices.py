@@ -322,6 +322,7 @@ def test_a_bandwidth_that_the_rate_cannot_show_is_not_looked_for(rate: float, lo
     assert bool(decision.alternatives) is looked_for
 
 
+@pytest.mark.slow
 def test_a_joint_without_a_motor_does_not_outweigh_the_other() -> None:
     """No bodies at all explain a torque of zero exactly. Here the motion is that of a pendulum on a driven joint."""
     pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
@@ -392,6 +393,7 @@ def test_parameters_near_the_description_predict_beyond_the_motion(
     assert result.metrics['validation'].relative_error_total < largest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(3))
 @pytest.mark.usefixtures('set_up_as_described')
 def test_a_torque_that_no_bodies_have_gives_way_to_free_parameters(seed: int) -> None:

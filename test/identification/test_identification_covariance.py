@@ -89,6 +89,7 @@ def test_what_a_joint_at_rest_leaves_open_is_said() -> None:
     assert 'it did not move' in result.joints[1].reason
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_the_default_fit_covers_the_truth_as_often_as_it_tells() -> None:
     """With a description as wrong as descriptions are, 95 % intervals hold the truth in 90 to 99 %."""

@@ -66,6 +66,7 @@ def test_a_reversed_sign_is_named_where_no_mass_is_known(joint: int) -> None:
     assert result.setup.findings or not result.joints[joint].usable
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('seed', 'joints'), [(1, 3), (2, 6)])
 @pytest.mark.filterwarnings('ignore:joints held at zero')
 def test_joints_without_a_torque_of_their_own_are_named(seed: int, joints: int) -> None:
@@ -84,6 +85,7 @@ def test_joints_without_a_torque_of_their_own_are_named(seed: int, joints: int) 
         assert bool(re.search('its torque is .* throughout', each.reason)) == gone, (joint, each.reason)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_friction_that_the_motion_does_not_tell_is_no_fault() -> None:
     """A joint that never turns round: its Coulomb friction and offset are one number, and any sign fits."""
@@ -104,6 +106,7 @@ def sound_result() -> IdentificationResult:
     return identify(data, RobotModel.from_urdf(TWO_LINKS), config=PLAIN, validation=data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('joint', [0, 1])
 def test_a_reversed_sign_is_named_and_undone(joint: int) -> None:
     model, data, sound = RobotModel.from_urdf(TWO_LINKS), recorded(0), sound_result()
@@ -208,6 +211,7 @@ def error_on_time() -> Array:
     return result.metrics['validation'].rmse
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('late', ['training', 'validation', 'both'])
 @pytest.mark.usefixtures('set_up_as_described')
 def test_a_late_torque_is_that_of_the_training_never_of_what_judges(late: str) -> None:
@@ -263,6 +267,7 @@ def test_friction_that_states_do_not_agree_on_is_uncertain_elsewhere() -> None:
     assert variance(1.0, [0]) == pytest.approx(4.0 * alone, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_a_short_motion_is_usable_only_where_another_one_is_predicted() -> None:
     """0.6 s of an arm of which no mass is known, the third of each, or all: 0.6 to 38 % are unexplained elsewhere."""
@@ -331,6 +336,7 @@ def test_a_spring_is_found_where_there_is_one_and_nowhere_else() -> None:
     assert 'stiffness' not in none.friction_names or np.abs(none.friction_values[:, at]).max() < 0.06
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_two_recordings_together_are_no_worse_than_one() -> None:
     model, judge = RobotModel.from_urdf(TWO_LINKS), recorded(7)

@@ -64,6 +64,7 @@ def result() -> IdentificationResult:
     return identify(recorded(0), MODEL, validation=recorded(1), config=PLAIN)
 
 
+@pytest.mark.slow
 def test_a_coupled_drive_is_found_and_its_friction_is_that_of_the_motor(result: IdentificationResult) -> None:
     np.testing.assert_array_equal(result.drives, DRIVES)
     assert result.setup is not None
@@ -109,6 +110,7 @@ def of_motors() -> IdentificationResult:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('told', [False, True])
 def test_torques_of_motors_beside_positions_of_joints_are_found_and_can_be_said(
     told: bool, of_motors: IdentificationResult
@@ -221,6 +223,7 @@ def told(at: str, drives: Array, seed: int, payload: Array | None = None) -> Dat
     return replace(data, tau=torque, tau_filtered=torque, unfiltered=None)
 
 
+@pytest.mark.slow
 def test_all_that_reads_or_writes_efforts_goes_by_what_the_configuration_says_of_them() -> None:
     drives = random_drives(0)
     body = inertial_parameters(4.0, np.array([0.02, 0.01, 0.1]), 0.02 * np.eye(3))
@@ -271,6 +274,7 @@ def test_all_that_reads_or_writes_efforts_goes_by_what_the_configuration_says_of
         np.testing.assert_allclose(motors, joints, rtol=1e-5, atol=1e-6 * float(np.abs(joints).max()))
 
 
+@pytest.mark.slow
 def test_a_mount_that_is_found_beside_efforts_of_motors_that_were_said_is_no_obstacle() -> None:
     stated = replace(MODEL, drives=DRIVES, effort_at='motors', gravity=9.81 * np.array([0.6, 0.0, -0.8]))
     result = identify(at_motors(0), stated, validation=at_motors(1), config=PLAIN)
@@ -291,6 +295,7 @@ def test_the_simulated_arm_tells_the_efforts_of_its_motors() -> None:
     np.testing.assert_allclose(seen['current'] * sensors.drive_gain, seen['effort'], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_meaning_of_efforts_that_the_recording_contradicts_is_named() -> None:
     arm = replace(MODEL, drives=DRIVES, effort_at='motors')
     result = identify(recorded(0), arm, config=PLAIN)

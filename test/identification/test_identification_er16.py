@@ -44,6 +44,7 @@ def test_the_packaged_arm_is_that_of_the_published_rows() -> None:
     assert not packaged.rotor_inertia.any()
 
 
+@pytest.mark.slow
 def test_daemi_heimann_friction_matches_a_trajectory_it_has_not_seen(runs) -> None:
     training, validation = runs
     found = identify(training, er16(), friction='daemi_heimann', estimator='wls', validation=validation)
@@ -61,6 +62,7 @@ def test_daemi_heimann_friction_matches_a_trajectory_it_has_not_seen(runs) -> No
     np.testing.assert_allclose(curve, true, atol=0.03 * np.abs(true).max())
 
 
+@pytest.mark.slow
 def test_the_published_bee_colony_ends_below_separable_least_squares_and_nearer_with_more_cycles(runs) -> None:
     """Match of 86, 90 and 89 % is what the method's publication has on the real arm."""
     training, validation = runs
@@ -114,6 +116,7 @@ def test_a_result_that_is_worse_than_the_description_says_so(runs) -> None:
         assert ('The robot description explains more of it' in ' '.join(page.verdict.reasons)) == worse
 
 
+@pytest.mark.slow
 def test_all_terms_describe_a_law_that_is_none_of_them(runs) -> None:
     training, validation = runs
     found = identify(training, er16(), friction='auto', validation=validation)

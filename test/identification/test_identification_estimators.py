@@ -51,6 +51,7 @@ def with_torque(data: Dataset, torque: np.ndarray) -> Dataset:
     return dataset(ARM, motion, torque, joint_names=data.joint_names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('estimator', ESTIMATORS)
 @pytest.mark.usefixtures('set_up_as_described')
 def test_recovers_what_pinocchio_moved(estimator: str) -> None:
@@ -76,6 +77,7 @@ def test_recovers_what_pinocchio_moved(estimator: str) -> None:
     assert (np.linalg.eigvalsh(pseudo_inertia(result.inertial))[:, 0] > 0.0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('estimator', ESTIMATORS)
 @pytest.mark.parametrize('case', ['still', 'tiny', 'one sample', 'constant velocity', 'ill scaled', 'zero torque'])
 def test_says_so_where_the_data_carry_no_model(estimator: str, case: str, request: pytest.FixtureRequest) -> None:
@@ -114,6 +116,7 @@ def test_says_so_where_the_data_carry_no_model(estimator: str, case: str, reques
     assert result.to_yaml()
 
 
+@pytest.mark.slow
 def test_a_model_that_fails_in_validation_is_not_usable() -> None:
     data, other = arm_data(1), arm_data(2)
     assert identify(data, ARM, friction='coulomb_viscous', estimator='wls', validation=other).usable
@@ -163,6 +166,7 @@ def test_identifies_one_joint_and_a_subset_of_six() -> None:
     assert (result.metrics['training'].match > 99.5).all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_recovers_the_truth_of_a_mujoco_plant_within_its_error_bars() -> None:
     """The torques are MuJoCo's, the motion is what its controller made of a reference."""
@@ -184,6 +188,7 @@ def test_recovers_the_truth_of_a_mujoco_plant_within_its_error_bars() -> None:
     np.testing.assert_allclose(result.friction_values[:, 1], truth.friction.viscous, rtol=0.03)
 
 
+@pytest.mark.slow
 def test_the_bee_colony_comes_down_to_separable_least_squares_and_not_below() -> None:
     config = IdentificationConfig(colony_limit=200, seed=6)
     model = friction_model('daemi_heimann')
@@ -205,6 +210,7 @@ def test_the_bee_colony_comes_down_to_separable_least_squares_and_not_below() ->
     assert least < 1.02 * found[1][-1] < 0.1 * found[0][-1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_daemi_heimann_on_three_joints_of_a_mujoco_arm() -> None:
     """Match of at least 97 % on a validation trajectory, where the method's publication has 86 to 90 %."""
@@ -244,6 +250,7 @@ def test_recursive_estimate_equals_the_batch_one() -> None:
     assert last.persistently_exciting
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_alternates_between_friction_data_and_dynamics_data() -> None:
     friction_data = swept(ARM, COULOMB, VISCOUS)
@@ -279,6 +286,7 @@ def test_alternates_between_friction_data_and_dynamics_data() -> None:
     assert 'above its threshold of 0.001 N m' in late.reason
 
 
+@pytest.mark.slow
 def test_no_trajectory_is_in_two_sets_and_the_log_tells_the_contest() -> None:
     for count in range(3, 30):
         split = split_trajectories(range(count), np.random.default_rng(count))
@@ -447,6 +455,7 @@ def test_finds_a_torque_ripple_that_is_there_and_none_that_is_not() -> None:
     assert 'torque ripple: none' in '\n'.join(map(str, plain.decisions))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('delay', [0.001, -0.0072])
 @pytest.mark.usefixtures('set_up_as_described')
 def test_a_delay_of_the_torque_is_found_to_a_part_of_a_millisecond(delay: float) -> None:
@@ -460,6 +469,7 @@ def test_a_delay_of_the_torque_is_found_to_a_part_of_a_millisecond(delay: float)
     assert float(decision.chosen.removesuffix(' ms')) == pytest.approx(1e3 * delay, abs=0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('delay', 'found'), [(0.004, True), (-0.004, False)])
 @pytest.mark.usefixtures('set_up_as_described')
 def test_a_torque_before_its_motion_has_to_be_worth_more_than_one_behind_it(delay: float, found: bool) -> None:
@@ -475,6 +485,7 @@ def test_a_torque_before_its_motion_has_to_be_worth_more_than_one_behind_it(dela
     assert (decision.chosen != 'none') is found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_the_description_as_stated_competes_where_there_is_one() -> None:
     model = RobotModel.from_urdf(TWO_LINKS)

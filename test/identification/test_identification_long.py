@@ -49,6 +49,7 @@ def long() -> Dataset:
     return process_recording(recorded(1, 120.0))
 
 
+@pytest.mark.slow
 def test_a_long_recording_gives_the_torque_of_another_motion(long: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_choice, '_MOST_SAMPLES', 10_000)  # a long one takes minutes
     result = identify(long, ARM)

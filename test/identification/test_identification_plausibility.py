@@ -108,6 +108,7 @@ def test_motion_a_little_beyond_the_limits_is_no_proof_of_degrees() -> None:
     assert identify(dataset(model, (time, q, dq, ddq), torque), model, config=PLAIN).usable
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('factors', 'words'),
     [
@@ -173,6 +174,7 @@ def test_known_parameters_do_not_make_a_torque_good_for_something() -> None:
     assert 'feed-forward: 100 % of the torque is left to the controller' in good_for_nothing(uses, metrics)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(2))
 @pytest.mark.parametrize(('share', 'stays'), [(0.0, True), (0.1, True), (0.1, False)])
 @pytest.mark.usefixtures('set_up_as_described')
@@ -243,6 +245,7 @@ def test_what_each_part_of_a_validation_chooses_for_the_others_is_told(seed: int
     assert result.metrics['validation'].relative_error_total == pytest.approx(taken, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('place', [0.09, 0.24, 0.5])
 @pytest.mark.usefixtures('set_up_as_described')
 def test_a_validation_compares_what_is_handed_out(place: float) -> None:
@@ -364,6 +367,7 @@ def test_a_joint_that_is_held_must_not_move(order: tuple[str, str]) -> None:
         identify(data, first, config=PLAIN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', [0, 3])
 def test_efforts_tell_by_themselves_whether_they_are_in_one_unit(seed: int) -> None:
     """Currents without constants and a description without masses: the factors of the joints follow from each other."""
@@ -389,6 +393,7 @@ def test_efforts_tell_by_themselves_whether_they_are_in_one_unit(seed: int) -> N
     assert np.array_equal(result.setup.torque, np.eye(model.n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(3))
 def test_a_constant_that_is_a_little_wrong_is_told_and_one_that_is_very_wrong_refused(seed: int) -> None:
     model, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(seed)
@@ -404,6 +409,7 @@ def test_a_constant_that_is_a_little_wrong_is_told_and_one_that_is_very_wrong_re
     assert told == [(False, None), (False, True), (True, None)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(3))
 def test_a_constant_is_told_from_masses_that_are_described_wrongly(seed: int) -> None:
     model, rng = RobotModel.from_urdf(UR10E) if seed else three_joints(), np.random.default_rng(seed)
@@ -441,6 +447,7 @@ def test_gravity_alone_tells_currents_where_accelerations_are_noise() -> None:
         assert ('they may be currents' in size.doubt) == told
 
 
+@pytest.mark.slow
 def test_an_arm_without_friction_whose_torques_are_all_reversed_is_refused() -> None:
     """A linear model has negative masses then, and predicts states left out as well."""
     model, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(0)
@@ -471,6 +478,7 @@ def test_torques_beyond_all_effort_limits_are_refused_and_beyond_some_told() -> 
         assert any('is it in mN m?' in note for note in found.notes) == noted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kept', [np.zeros(6), np.eye(6)[1], np.ones(6)])
 @pytest.mark.parametrize('parked', [[], [2], list(range(6))])
 def test_torques_and_motions_that_are_none_say_nothing_of_their_units(kept: np.ndarray, parked: list[int]) -> None:
@@ -527,6 +535,7 @@ def test_a_ripple_is_found_where_there_is_one(frequency: float) -> None:
     assert found[1] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('seconds', 'width'), [(3.0, 3), (3.0, 10), (6.0, 30), (10.0, 60)])
 def test_noise_of_few_independent_samples_is_no_ripple(seconds: float, width: int) -> None:
     """Among a thousand frequencies one fits any noise, the better the fewer samples of it are independent."""

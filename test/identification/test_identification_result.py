@@ -195,6 +195,7 @@ def test_a_failed_write_leaves_nothing(result: IdentificationResult, tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('source', [TWO_LINKS, UR10E.read_text()], ids=['two_links', 'ur10e'])
 def test_calibrated_urdf_moves_as_the_result_in_pinocchio_and_mujoco(source: str) -> None:
     mujoco = pytest.importorskip('mujoco', reason='needs the sim extra')
@@ -240,6 +241,7 @@ def test_calibrated_urdf_changes_inertial_and_dynamics_elements_only(result: Ide
     np.testing.assert_allclose(again.damping, result.friction_values[:, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['daemi_heimann', 'stribeck', 'coulomb_viscous+load', 'coulomb_viscous+asymmetric'])
 def test_a_urdf_gets_the_friction_that_its_two_numbers_can_tell_best(name: str) -> None:
     rng = np.random.default_rng(5)
@@ -288,6 +290,7 @@ def test_a_result_of_another_arm_is_refused(result: IdentificationResult) -> Non
         TorquePredictor(ARM, other)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(pi=arrays(float, (2, 10), elements=st.floats(-10.0, 10.0)), weight=st.floats(1e-3, 1e6))
 def test_any_measured_parameters_become_those_of_real_bodies(pi: np.ndarray, weight: float) -> None:
@@ -345,6 +348,7 @@ def identified_in_units(kilogram: float, second: float) -> IdentificationResult:
     return identify(sets[0], model, validation=sets[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('mass', 'time'), [(1e-6, 1.0), (1e6, 1.0), (1e-3, 0.1), (1.0, 30.0)])
 def test_light_and_heavy_fast_and_slow_arms_are_identified_alike(mass: float, time: float) -> None:
     """No constant of the identification has a unit of mass or time: told in others, an arm has the same answer."""
@@ -358,6 +362,7 @@ def test_light_and_heavy_fast_and_slow_arms_are_identified_alike(mass: float, ti
     np.testing.assert_allclose(other.inertial / (mass * size), one.inertial / size, rtol=0, atol=0.02)
 
 
+@pytest.mark.slow
 def test_payload_is_weighed() -> None:
     arm = RobotModel.from_urdf(UR10E)
     payload = inertial_parameters(3.0, np.array([0.02, -0.03, 0.08]), np.diag([0.02, 0.025, 0.012]))

@@ -61,6 +61,7 @@ def kinds(setup: SetUp) -> list[tuple[str, tuple[str, ...]]]:
     return [(each.kind, each.joints) for each in setup.findings]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(2))
 def test_what_is_as_described_stays_so(seed: int) -> None:
     setup, decision = find_setup([recorded(seed)], ARM)
@@ -82,6 +83,7 @@ def test_an_inertia_that_is_described_far_too_large_hides_nothing(kind: str | No
     assert kinds(setup) == ([] if kind is None else [(kind, SHORT.joint_names[1:2])])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('seed', 'arm'), [(0, SHORT), (1, ARM), (2, SHORT)])
 def test_any_mount_is_found_to_two_degrees(seed: int, arm: RobotModel) -> None:
     rng = np.random.default_rng(50 + seed)
@@ -93,6 +95,7 @@ def test_any_mount_is_found_to_two_degrees(seed: int, arm: RobotModel) -> None:
     assert np.linalg.norm(setup.gravity) == pytest.approx(9.81)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('unit', 'factor'), [('degrees', np.degrees(1.0)), ('turns', 0.5 / np.pi)])
 def test_positions_in_another_unit_are_found_and_what_else_is_wrong_with_them(unit: str, factor: float) -> None:
     reversed_one = np.diag([1.0, -1.0, 1.0])
@@ -199,6 +202,7 @@ def test_slow_motion_of_links_with_wrong_inertias_is_not_taken_for_torque_withou
     assert setup.gravity.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('size', [9.81, 0.0])
 def test_gravity_is_found_where_none_is_described_and_there_is_some(size: float) -> None:
     down = np.array([0.0, 0.0, -size])
@@ -316,6 +320,7 @@ def test_a_doubt_about_the_set_up_is_told_and_kept() -> None:
     assert not setup.changes_coordinates
 
 
+@pytest.mark.slow
 def test_a_doubt_ends_with_what_it_was_about(monkeypatch: pytest.MonkeyPatch) -> None:
     """While the ceiling is looked for, much else helps; with the ceiling found, nothing does."""
     data, doubts = recorded(3, replace(SHORT, gravity=-SHORT.gravity)), []
@@ -334,6 +339,7 @@ def test_a_doubt_ends_with_what_it_was_about(monkeypatch: pytest.MonkeyPatch) ->
     assert setup.doubt is None
 
 
+@pytest.mark.slow
 def test_a_mount_and_a_reversed_axis_are_found_together() -> None:
     """A direction of gravity bends to what a reversed axis leaves; in the end it is that of the mount."""
     gravity = 9.81 * Rotation.from_rotvec(np.random.default_rng(70).normal(size=3)).apply([0.0, 0.0, -1.0])
@@ -343,6 +349,7 @@ def test_a_mount_and_a_reversed_axis_are_found_together() -> None:
     assert np.degrees(np.arccos(setup.gravity @ gravity / 9.81**2)) < 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('where', ['training', 'validation', 'both', 'neither'])
 def test_recordings_of_different_set_ups_are_told_apart(where: str) -> None:
     tilted = Rotation.from_rotvec([0.5, 0.3, 0.0]).apply([0.0, 0.0, -9.81])
@@ -374,6 +381,7 @@ def test_a_load_that_only_the_recording_to_judge_by_has_is_told_and_spoils_gravi
     assert good == {False: True, True: False}
 
 
+@pytest.mark.slow
 def test_torques_are_compared_with_the_masses_of_an_arm_as_it_stands() -> None:
     """On a ceiling, gravity turns round: beside the description as it is, all torques would look reversed."""
     data = recorded(0, replace(ARM, gravity=-ARM.gravity))
@@ -384,6 +392,7 @@ def test_torques_are_compared_with_the_masses_of_an_arm_as_it_stands() -> None:
     assert result.usable
 
 
+@pytest.mark.slow
 def test_a_finding_that_the_whole_model_does_not_need_is_dropped(monkeypatch) -> None:
     """Real arms were refused for a set-up that only the simple friction of the search had shown."""
     data, turn = recorded(1, SHORT), np.diag([1.0, 1.0, -1.0])
@@ -419,6 +428,7 @@ def test_findings_are_confirmed_one_after_the_other_and_a_refusal_has_to_be_wort
     assert ('not torques in one unit' in result.reason) == result.setup.lost
 
 
+@pytest.mark.slow
 def test_a_finding_that_is_dropped_but_predicts_as_well_stays_a_doubt(monkeypatch) -> None:
     """A quarter of a turn of a vertical first axis has no consequence."""
     stated = SetUp.as_described(SHORT)
@@ -435,6 +445,7 @@ def test_a_finding_that_is_dropped_but_predicts_as_well_stays_a_doubt(monkeypatc
     assert turned.findings[0].text in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('kind', 'position', 'torque', 'joint'), [
     ('axis', -1, -1, 1),
     ('axis', -1, -1, 3),
@@ -451,6 +462,7 @@ def test_a_reversed_joint_is_found(kind: str, position: int, torque: int, joint:
     np.testing.assert_array_equal(setup.torque @ t, np.eye(arm.n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('arm', 'kind', 'joints'), [
     (ARM, 'axis', (3, 4)),
     (ARM, 'axis', (0, 1, 3, 4)),
@@ -469,6 +481,7 @@ def test_several_joints_that_are_reversed_alike_are_found_together(
     np.testing.assert_array_equal(setup.position, turn if kind == 'axis' else np.eye(arm.n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('arm', 'pair', 'whole'), [(ARM, (1, 3), True), (SHORT, (0, 2), False)])
 def test_exchanged_columns_are_found(arm: RobotModel, pair: tuple[int, int], whole: bool) -> None:
     """A driver that tells its joints in alphabetical order, and a file that names them from the base on."""
@@ -481,6 +494,7 @@ def test_exchanged_columns_are_found(arm: RobotModel, pair: tuple[int, int], who
     assert 'are exchanged' in setup.obstacle
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('joint', 'ratio'), [(2, -1.0), (4, -0.8), (2, 1.6)])
 def test_positions_of_coupled_motors_are_found(joint: int, ratio: float) -> None:
     arm = ARM if joint > 2 else SHORT
@@ -492,6 +506,7 @@ def test_positions_of_coupled_motors_are_found(joint: int, ratio: float) -> None
     np.testing.assert_allclose(setup.position @ motors, np.eye(arm.n), atol=1e-12 if abs(ratio) == 1.0 else 0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('arm', 'ratio'), [(SHORT, 1.0), (ARM, -1.0), (SHORT, 2.0)])
 def test_friction_at_coupled_motors_is_found(arm: RobotModel, ratio: float) -> None:
     """Of the last joint but one of the whole arm, of the last of the short one."""
@@ -508,6 +523,7 @@ def test_friction_at_coupled_motors_is_found(arm: RobotModel, ratio: float) -> N
     np.testing.assert_allclose(setup.drives, drives, rtol=1e-12 if abs(ratio) == 1.0 else 0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('rubs', 'first'), [((6.0, 1.0), 1), ((1.0, 20.0), 2)])
 def test_efforts_of_two_coupled_pairs_are_found(rubs: tuple[float, float], first: int) -> None:
     """Motor 3 turns with joint 2, and motor 2 with joint 1; the pair whose friction is larger is found first."""
@@ -559,6 +575,7 @@ def test_a_joint_without_a_motor_is_not_coupled_to_one_that_has_one(seed: int) -
     assert find_setup([recording], arm)[0].findings == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('zero', [np.pi / 2, -np.pi / 2, np.pi])
 def test_another_zero_is_found(zero: float) -> None:
     data = recorded(7, SHORT)
@@ -568,6 +585,7 @@ def test_another_zero_is_found(zero: float) -> None:
     np.testing.assert_allclose(np.cos(setup.zero - shift), 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('arm', 'share'), [(SHORT, 0.3), (ARM, 0.6)])
 def test_a_payload_that_is_taken_up_half_way_is_told_with_its_time(arm: RobotModel, share: float) -> None:
     rng = np.random.default_rng(9)
@@ -589,6 +607,7 @@ def test_a_payload_that_is_taken_up_half_way_is_told_with_its_time(arm: RobotMod
     np.testing.assert_allclose([b[1] - a[1] for a, b in zip(*moments, strict=True)], 20.0)
 
 
+@pytest.mark.slow
 def test_magnitudes_are_told_and_a_torque_that_gravity_keeps_positive_is_not() -> None:
     data = recorded(3, SHORT)
     setup, _ = find_setup([replace(data, tau=np.abs(data.tau), tau_filtered=np.abs(data.tau))], SHORT)
@@ -599,6 +618,7 @@ def test_magnitudes_are_told_and_a_torque_that_gravity_keeps_positive_is_not() -
         assert find_setup([replace(data, tau=lifted, tau_filtered=lifted)], SHORT)[0].findings == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('factor', [1e-3, 1e3])
 def test_the_size_of_the_efforts_does_not_matter(factor: float) -> None:
     turn = np.where(np.arange(3) == 2, -1.0, 1.0)
@@ -606,6 +626,7 @@ def test_the_size_of_the_efforts_does_not_matter(factor: float) -> None:
     assert kinds(find_setup([data], SHORT)[0]) == [('torque', (SHORT.joint_names[2],))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('factor', 'masses'), [(1e-2, 0.0), (1e2, 0.0), (1e2, 1.0)])
 def test_the_size_of_the_arm_does_not_matter(factor: float, masses: float) -> None:
     """Lengths and gravity a hundred times as large make the same motion, with torques that grow by the square."""
@@ -631,6 +652,7 @@ def test_the_size_of_the_arm_does_not_matter(factor: float, masses: float) -> No
     np.testing.assert_allclose(after.error, factor**2 * before.error, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('arm', 'joint'), [(SHORT, 1), (ARM, 4), (SHORT, 2)])
 def test_friction_that_drives_a_joint_is_no_reversed_torque(arm: RobotModel, joint: int) -> None:
     """A description is contradicted only by what predicts better than anything fitted to the recording as it is."""
@@ -641,6 +663,7 @@ def test_friction_that_drives_a_joint_is_no_reversed_torque(arm: RobotModel, joi
     assert find_setup([dataset(arm, motion, torque)], arm)[0].findings == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('arm', 'seed', 'friction'), [(SHORT, 1, 1.0), (ARM, 3, 0.03)])
 def test_torques_that_are_all_reversed_are_no_friction_that_drives(arm: RobotModel, seed: int, friction: float) -> None:
     """Bodies of negative mass, and friction that drives every joint, explain them as well; two of them explain less."""

@@ -42,6 +42,7 @@ from robotid_ros.loads.contact import (
 RATE, CUTOFF = 100.0, 10.0
 
 
+@pytest.mark.slow
 def test_false_alarms_of_a_simulated_hour_are_as_stated() -> None:
     rate, cutoff, spread = 50.0, 5.0, np.array([2.0, 5.0])
     share = 1.0 - np.exp(-2.0 * np.pi * cutoff / rate)

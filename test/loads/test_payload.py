@@ -67,6 +67,7 @@ def alone() -> IdentificationResult:
         return identify(runs, ARM, friction='coulomb_viscous+load+offset')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('joints', [(0, 1, 2, 3, 4, 5), (1, 3, 4, 5)])
 def test_the_truth_is_within_two_deviations(alone: IdentificationResult, joints: tuple[int, ...]) -> None:
     deviations = []

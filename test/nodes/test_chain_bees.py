@@ -25,6 +25,7 @@ from robotid_ros.model.packaged import arm_file  # noqa: E402
 from robotid_ros.nodes.loop_client import NODES, LoopClient  # noqa: E402
 
 
+@pytest.mark.slow
 def test_one_call_finds_a_non_linear_friction_law_by_bees_on_the_arm_of_their_source(tmp_path: Path) -> None:
     """Excitation with velocities at its start, averages of its periods, smoothing, colony, match in validation."""
     configuration = arm_file('er16').with_suffix('.yaml')

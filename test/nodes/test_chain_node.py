@@ -30,6 +30,7 @@ from robotid_ros.nodes.messages import LATCHED  # noqa: E402
 from robotid_ros.simulation import read_truth  # noqa: E402
 
 
+@pytest.mark.slow
 def test_one_call_runs_everything_from_the_parked_arm_to_the_report(tmp_path: Path) -> None:
     urdf, truth_file = tmp_path / 'crane.urdf', tmp_path / 'truth.yaml'
     urdf.write_text(CRANE)

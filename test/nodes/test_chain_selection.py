@@ -26,6 +26,7 @@ from robotid_ros.identification import IdentificationResult  # noqa: E402
 from robotid_ros.nodes.loop_client import NODES, LoopClient  # noqa: E402
 
 
+@pytest.mark.slow
 def test_one_call_selects_among_trajectories_and_goes_on_where_it_was(tmp_path: Path) -> None:
     """The alternating identification: sweeps between the trajectories, all dealt out in pairs."""
     urdf = tmp_path / 'crane.urdf'

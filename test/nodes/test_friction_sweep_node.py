@@ -36,6 +36,7 @@ PATIENCE = 20.0
 LEVELS = 3
 
 
+@pytest.mark.slow
 def test_the_nodes_tell_the_friction_of_the_simulated_arm(tmp_path: Path) -> None:
     urdf, truth_file = tmp_path / 'crane.urdf', tmp_path / 'truth.yaml'
     urdf.write_text(CRANE)

@@ -105,6 +105,7 @@ def test_a_run_is_stopped_once_its_parameters_are_known(loop: tuple[Client, Node
     node.wait_for_line('the excitation is stopped')
 
 
+@pytest.mark.slow
 def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Client, NodeProcess]) -> None:
     client, node = loop
     early = client.call('identify')
@@ -285,6 +286,7 @@ def test_a_payload_is_weighed_by_what_was_recorded_since_the_start(
     assert 'Traceback' not in node.output
 
 
+@pytest.mark.slow
 def test_a_wrench_is_published_without_bias_and_weight(tmp_path: Path) -> None:
     """A tool of 2 kg, 0.1 m along x of the flange, on a sensor that is turned by a quarter: by hand."""
     bias = np.arange(1.0, 7.0)
@@ -408,6 +410,7 @@ def test_a_result_that_is_not_usable_gives_no_torques_that_others_act_on(loop: t
     assert not {f'/identification/{name}' for name in acted_on} & set(client.seen)
 
 
+@pytest.mark.slow
 def test_levels_of_recordings_take_the_place_of_the_residuals(tmp_path: Path) -> None:
     """A push of 6 N m, which the residual's own threshold feels, is below the shoulder's level; 3 pass the elbow's."""
     content = {'cutoff': 10.0, 'alarms_per_hour': 1.0, 'seconds': 60.0}
@@ -630,6 +633,7 @@ def test_recordings_compete_and_the_result_is_written(loop: tuple[Client, NodePr
     assert 'nothing: ' in client.status['written']
 
 
+@pytest.mark.slow
 def test_a_restarted_node_takes_its_recordings_from_their_folder_and_keeps_them_across_descriptions(
     tmp_path: Path,
 ) -> None:
@@ -728,6 +732,7 @@ def publish_while(client: Client, names: list[str], heard: Callable[[], bool]) -
     client.node.destroy_timer(timer)
 
 
+@pytest.mark.slow
 def test_of_two_arms_the_one_whose_joint_states_come_is_taken() -> None:
     """By the identification and the excitation alike; where the joints of both come, none is."""
     environment = ros_environment()

@@ -67,6 +67,7 @@ STARTS = textwrap.dedent("""
 """)
 
 
+@pytest.mark.slow
 def test_every_shipped_configuration_starts_all_nodes_and_survives_a_dump(tmp_path) -> None:
     own = next(path for path in FILES if path.stem == 'own_arm')
     filled = tmp_path / 'own_arm.yaml'  # a template: what the effort holds has to be filled in

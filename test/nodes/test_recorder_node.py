@@ -167,6 +167,7 @@ def assert_average(message, start, amplitude):
         assert np.std(found - values) < share * max(np.std(values), 0.1)
 
 
+@pytest.mark.slow
 def test_two_runs_one_after_the_other(arena, tmp_path):
     recorder, publisher, client = arena
     node = recorder()
@@ -205,6 +206,7 @@ def test_two_runs_one_after_the_other(arena, tmp_path):
     assert 'Traceback' not in node.output
 
 
+@pytest.mark.slow
 def test_faults_are_named_in_the_status_with_their_counts(arena):
     recorder, publisher, client = arena
     run = periodic(12)
@@ -263,6 +265,7 @@ def test_faults_are_named_in_the_status_with_their_counts(arena):
         assert words in client.status[-1].message
 
 
+@pytest.mark.slow
 def test_kill_9_in_mid_run_leaves_everything_up_to_the_last_second(arena, tmp_path):
     recorder, publisher, client = arena
     node = recorder()
@@ -285,6 +288,7 @@ def test_kill_9_in_mid_run_leaves_everything_up_to_the_last_second(arena, tmp_pa
     assert (steps == 1).all()
 
 
+@pytest.mark.slow
 def test_a_recording_without_reference_is_started_stopped_and_saved(arena, tmp_path):
     recorder, publisher, client = arena
     node = recorder()
@@ -332,6 +336,7 @@ def test_of_two_equal_arms_the_configuration_names_the_one_whose_joint_states_co
     assert content['effort'] == {'shoulder': 'torque', 'elbow': 'torque'}
 
 
+@pytest.mark.slow
 def test_wrenches_are_recorded_beside(arena, tmp_path):
     recorder, publisher, client = arena
     node = recorder('wrench_topic:=/ft')
@@ -370,6 +375,7 @@ def test_a_publisher_of_best_effort_is_understood(arena):
     assert client.call('stop')[0]
 
 
+@pytest.mark.slow
 def test_a_node_that_is_shut_down_ends_its_recording(arena, tmp_path):
     recorder, publisher, client = arena
     node = recorder()
@@ -384,6 +390,7 @@ def test_a_node_that_is_shut_down_ends_its_recording(arena, tmp_path):
     assert read_recording(folder).provenance['ended_properly']
 
 
+@pytest.mark.slow
 def test_an_excitation_node_that_dies_ends_the_recording(arena):
     recorder, publisher, client = arena
     node = recorder()
@@ -419,6 +426,7 @@ def test_a_configuration_that_cannot_work_ends_the_node_at_once():
     assert_refused('robotid_ros.nodes.recorder', cases, ros_environment())
 
 
+@pytest.mark.slow
 def test_currents_are_recorded_without_any_torque_constant(arena, tmp_path):
     """Constants are for the identification; a run that is recorded without them is whole, and no error."""
     recorder, publisher, client = arena
@@ -446,6 +454,7 @@ def test_currents_are_recorded_without_any_torque_constant(arena, tmp_path):
     assert len(read_recording(folder)) == 4 * PERIOD * RATE + 150  # the periods, and 0.3 s of rest before them
 
 
+@pytest.mark.slow
 def test_motor_currents_are_averaged_beside_the_torques_that_they_give(arena):
     recorder, publisher, client = arena
     constants = [f'torque_constants.{JOINTS[0]}:=0.1', f'gear_ratios.{JOINTS[0]}:=50.0', f'effort.{JOINTS[0]}:=current']

@@ -124,6 +124,7 @@ def arguments(**parameters: object) -> list[str]:
     return [*ARM, *words]
 
 
+@pytest.mark.slow
 def test_speaks_and_moves_like_a_real_arm(environment, listener, tmp_path) -> None:
     truth_file = tmp_path / 'truth.yaml'
     began = time.time()

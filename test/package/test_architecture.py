@@ -90,6 +90,7 @@ def test_no_file_gives_a_name_twice() -> None:
         assert len(given) == len(set(given)), f'{path}: {sorted(given)}'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('path', FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_go_down(path: Path) -> None:
     area = _area(path)
@@ -104,6 +105,7 @@ def test_imports_go_down(path: Path) -> None:
             assert area in OPTIONAL[top], f'{path}:{line}: {area} must not import {top}'
 
 
+@pytest.mark.slow
 def test_the_core_imports_with_everything_optional_hidden() -> None:
     core = [
         '.'.join(path.relative_to(ROOT).with_suffix('').parts)
@@ -134,6 +136,7 @@ def test_the_core_imports_with_everything_optional_hidden() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_what_a_room_offers_is_there_whichever_file_of_it_came_first() -> None:
     """A file that is called as a name of its room takes the name's place when it is imported.
 

@@ -179,6 +179,7 @@ def test_a_case_that_fails_becomes_a_row_beside_those_before(tmp_path: Path) -> 
     assert summary(rows) == '1 compared, 1 failed'
 
 
+@pytest.mark.slow
 def test_an_area_runs_in_a_process_of_its_own_and_one_that_dies_becomes_a_failure(monkeypatch: Any) -> None:
     monkeypatch.delenv('ROBOTID_CASES', raising=False)
     assert [(row.area, row.state) for row in run_area('recordings', True)] == [('recordings', 'not run')]
@@ -251,6 +252,7 @@ def test_both_interfaces_of_a_controller_stand_side_by_side() -> None:
     assert str(one) == '| a | 0.03 s | 0.5 s | 0.4 rad | 0.9 of the limit, step 0.1 mrad | +0.03 | `stopped` |'
 
 
+@pytest.mark.slow
 def test_a_joint_that_meets_a_wall_lets_go_only_where_its_effort_is_watched() -> None:
     pytest.importorskip('mujoco', reason='needs the sim extra')
     from benchmark.faults import arm, press

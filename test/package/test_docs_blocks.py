@@ -98,6 +98,7 @@ def _short_designs(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('_short_designs')
 @pytest.mark.parametrize('page', [page for page in PAGES if any(b.runs for b in _blocks(page))], ids=_name)
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

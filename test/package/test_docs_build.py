@@ -19,6 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_sphinx_builds_without_warnings(tmp_path: Path) -> None:
     for package in ('sphinx', 'myst_parser', 'numpydoc', 'latex2mathml', 'rclpy', 'mujoco'):
         pytest.importorskip(package, reason='needs the docs, ros and sim extras')

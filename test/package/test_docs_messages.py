@@ -36,6 +36,7 @@ def test_there_are_messages() -> None:
     assert len(MESSAGES) > 25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('message', MESSAGES)
 def test_a_quoted_message_is_one_that_the_code_says(message: str, said: str) -> None:
     parts = [part.strip() for part in message.split('…') if len(part.strip()) > 2]

@@ -86,6 +86,7 @@ for words in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_no_command_reaches_for_the_network(tmp_path: Path) -> None:
     design = 'design --robot ur10e --starts 1 --iterations 5 --period 5 --out x.yaml'
     times = np.arange(400) * 0.01
@@ -188,6 +189,7 @@ runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.ros
 def test_the_nodes_run_with_what_the_manifest_names(tmp_path: Path) -> None:
     """What is not in package.xml cannot be imported, as in a workspace that rosdep has prepared."""
@@ -265,6 +267,7 @@ def _files(folder: Path) -> set[str]:
     return {name for name in found if '__pycache__' not in name and not name.endswith('.egg-info')}
 
 
+@pytest.mark.slow
 def test_the_source_distribution_can_be_tested(distribution: Path) -> None:
     (archive,) = distribution.glob('*.tar.gz')
     with tarfile.open(archive) as opened:

@@ -42,6 +42,7 @@ from robotid_ros.reading import parse_yaml, read_text, read_yaml, refusing
 pytest.importorskip('mcap')
 
 
+@pytest.mark.slow
 def test_damaged_files_are_read_or_refused_in_one_line(tmp_path):
     from fuzz import run
 
@@ -172,6 +173,7 @@ def test_thousands_of_columns_are_read_or_refused_at_once(tmp_path, columns):
             read_recording(tmp_path / 'wide.csv')
 
 
+@pytest.mark.slow
 def test_a_chain_of_3000_joints_is_refused_at_once() -> None:
     """A model of it would be built; what is made of one grows with the square of the joints."""
     joint = (

@@ -58,12 +58,14 @@ def loaded() -> Result:
     return identified(model, replace(data, tau=tau, tau_filtered=tau))
 
 
+@pytest.mark.slow
 def test_an_unchanged_arm_has_not_changed(before: Result, same: Result) -> None:
     verdict = comparison_report([('May', before), ('June', same)]).verdict
     assert verdict is not None
     assert (verdict.level, verdict.headline) == ('good', 'No change to be seen')
 
 
+@pytest.mark.slow
 def test_a_load_and_less_friction_are_named(before: Result, same: Result, loaded: Result) -> None:
     report = comparison_report([('May', before), ('June', same), ('July', loaded)])
     assert report.verdict is not None
@@ -86,6 +88,7 @@ def test_a_load_and_less_friction_are_named(before: Result, same: Result, loaded
     np.testing.assert_allclose(lost, curves[0]['x'], atol=0.25)  # 1 N m s/rad, and what the noise makes of it
 
 
+@pytest.mark.slow
 def test_friction_curves_leave_out_what_depends_on_the_position() -> None:
     result = identified(*moving_arm(0), friction='coulomb_viscous+spring')
     curves = comparison_report([('May', result), ('June', result)]).figures[1].charts

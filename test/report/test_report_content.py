@@ -125,6 +125,7 @@ def _words(report: Report) -> str:
     return '\n'.join(found)
 
 
+@pytest.mark.slow
 def test_a_good_run_gets_green(identified: Identified) -> None:
     report = _report(identified)
     assert report.verdict.level == 'good'

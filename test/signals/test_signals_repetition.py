@@ -29,6 +29,7 @@ def periodic(rng, rate):
     return np.arange(len(run)) / rate, run + 10 ** rng.uniform(-6, -4) * rng.standard_normal(run.shape), period
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(60))
 def test_a_motion_that_repeats_is_found_with_its_period(seed):
     time, position, period = periodic(np.random.default_rng(seed), 200.0)

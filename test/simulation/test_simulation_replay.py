@@ -102,6 +102,7 @@ def result_of(true: RobotModel) -> IdentificationResult:
     return replace(found, friction_values=plain, friction_std=0.01 * plain, plain_friction=plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', [1, 2])
 def test_an_identified_arm_reproduces_motion_that_its_description_does_not(seed: int) -> None:
     described, true, dataset, _ = moved(seed)
@@ -117,6 +118,7 @@ def test_an_identified_arm_reproduces_motion_that_its_description_does_not(seed:
     assert worse.verdict.startswith('not ready for simulation')
 
 
+@pytest.mark.slow
 def test_a_torque_that_the_identification_turned_is_turned_for_the_replay() -> None:
     described, true, dataset, wanted = moved(1, 5.2)
     reversed_elbow = np.where(np.arange(6) == 2, -1.0, 1.0)
@@ -172,6 +174,7 @@ def test_a_ripple_of_the_drives_moves_no_arm() -> None:
     assert not replay(described, plain, recorded).ready
 
 
+@pytest.mark.slow
 def test_the_rest_of_an_error_is_told_by_its_cause() -> None:
     described, true = real_arm(1)
     dataset, command = simulated(true, seconds=8.0, seed=1)
@@ -292,6 +295,7 @@ def hobby_arm(seed: int) -> tuple[RobotModel, dict[str, np.ndarray], Recording, 
     return described, servo, recording, np.array([command(t)[0] for t in time])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', [2, 3])
 def test_servos_gearing_and_play_are_found_from_positions_alone(seed: int) -> None:
     described, truth, recording, command = hobby_arm(seed)
@@ -317,6 +321,7 @@ def test_servos_gearing_and_play_are_found_from_positions_alone(seed: int) -> No
         replay(weightless, None, dataset, command=given, has_torque=False)
 
 
+@pytest.mark.slow
 def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     described, true = real_arm(5)
     dataset, command = simulated(true, seconds=5.2)

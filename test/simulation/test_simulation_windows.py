@@ -43,6 +43,7 @@ def points_of(window) -> list[CommandPoint]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('replacement', ['immediate', 'blend'])
 def test_windows_are_one_motion_whatever_the_messages_take(check, motion, replacement: str) -> None:
     config = RunConfig(periods=6, trajectory_replacement=replacement)
