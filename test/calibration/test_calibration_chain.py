@@ -199,6 +199,7 @@ def test_the_nearest_rotation_is_never_a_reflection() -> None:
         assert np.linalg.det(rotation) > 0.0
 
 
+@pytest.mark.slow
 @given(seed=SEEDS, sets=st.integers(1, 3), targets=st.integers(1, 3), spoiled=st.integers(0, 6))
 @settings(max_examples=25, deadline=None)
 def test_frames_and_targets_are_placed_without_a_guess(seed: int, sets: int, targets: int, spoiled: int) -> None:

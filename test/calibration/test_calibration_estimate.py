@@ -41,6 +41,7 @@ def _spoiled(table: DHTable, rng: np.random.Generator, names: tuple[str, ...], s
     return replace(table, **columns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('table', [example_table(), ur10e(), iiwa_modified()], ids=['elbow', 'ur10e', 'iiwa'])
 @pytest.mark.parametrize('frame', ['known', 'unknown'])
 def test_planted_errors_are_recovered(table: DHTable, frame: str) -> None:
@@ -132,6 +133,7 @@ def test_any_arm_with_errors_everywhere_is_predicted_at_poses_it_was_not_measure
     assert result.held_out.before.rms > 100.0 * result.held_out.after.rms
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('count', 'target'), [(30, 1.0e-4), (100, 0.5e-4)])
 def test_held_out_error_reaches_the_statistical_limit(count: int, target: float) -> None:
     """0.1 mm of noise, some 2 mm before; the floor is sigma sqrt(p / N) for p parameters in the measured volume."""
@@ -367,6 +369,7 @@ def _bent(model: RobotModel, q: np.ndarray, compliance: np.ndarray) -> np.ndarra
     return tips
 
 
+@pytest.mark.slow
 def test_springs_are_found_where_the_masses_are_known() -> None:
     rng = np.random.default_rng(12)
     model = RobotModel.from_urdf(UR10E)
@@ -385,6 +388,7 @@ def test_springs_are_found_where_the_masses_are_known() -> None:
     assert result.held_out.after.rms < 6e-5
 
 
+@pytest.mark.slow
 def test_springs_are_followed_where_the_masses_are_not_known() -> None:
     rng = np.random.default_rng(13)
     model = RobotModel.from_urdf(UR10E)

@@ -58,6 +58,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return folder
 
 
+@pytest.mark.slow
 def test_the_command_calibrates_and_writes_everything(
     example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -245,6 +246,7 @@ def test_compensated_joints_put_the_real_tool_where_the_nominal_one_would_be(
     assert np.abs(compensated.q - q).max() < 0.05
 
 
+@pytest.mark.slow
 def test_compensation_includes_the_joint_terms() -> None:
     rng = np.random.default_rng(5)
     arm = example_arm(rng)

@@ -168,6 +168,7 @@ def files(tmp_path: Path) -> dict[str, str]:
     return {name: str(tmp_path / file) for name, file in names.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('arguments', 'message'), BAD, ids=lambda value: ' '.join(value) if isinstance(value, list) else ''
 )
@@ -190,6 +191,7 @@ def test_bad_input_is_one_clear_line(
     assert {path for path in tmp_path.rglob('*') if path.is_file()} == before  # nothing written half
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings('ignore::robotid_ros.errors.ModelWarning')
 def test_a_recording_with_another_excitation_validates(files: dict[str, str], tmp_path: Path) -> None:
     arguments = ['identify', '{second}', '--robot', '{one_joint}', '--period', '1', '--friction', 'coulomb_viscous']
@@ -273,6 +275,7 @@ def test_a_folder_that_is_gone_is_named(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_an_unknown_option_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(['design', '--robot', 'ur10e', '--speed', '3'])

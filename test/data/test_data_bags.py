@@ -112,6 +112,7 @@ def test_a_recording_with_a_damaged_summary_is_read_from_its_beginning(tmp_path)
     assert not recording.provenance['ended_properly']
 
 
+@pytest.mark.slow
 def test_a_chunk_of_nothing_takes_no_time(tmp_path):
     """Without a summary the library goes through all records: 30 million in a chunk of zeros, which is 1 MB on disk."""
     messages, stamps = stream(PERIOD, 2, RATE, np.random.default_rng(6))

@@ -140,6 +140,7 @@ def test_what_is_written_first_is_read_back(tmp_path):
     assert (told['schema'], told['version']) == ('robotid_ros/plan', 1)
 
 
+@pytest.mark.slow
 def test_a_folder_of_recordings_is_all_that_the_commands_need(tmp_path, capsys, monkeypatch):
     rng = np.random.default_rng(1)
     recorded(tmp_path / 'runs' / 'a', periodic(rng, 5.0, 5))
@@ -207,6 +208,7 @@ def test_recordings_that_contradict_each_other_are_refused(tmp_path, capsys):
     assert 'which arm? No recording has a robot_description; give it by --robot' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_no_motion_is_lent_from_another_recording(tmp_path, capsys):
     """The period of the training is not that of a free validation, nor of one with a period of its own."""
     rng = np.random.default_rng(4)
@@ -225,6 +227,7 @@ def test_no_motion_is_lent_from_another_recording(tmp_path, capsys):
     assert capsys.readouterr().out.count('repeats every 5 s, as asked') == 2
 
 
+@pytest.mark.slow
 def test_an_option_overrides_only_what_it_names(tmp_path):
     """Random options: of the settings, only those named differ; what motion it was does not depend on the filter."""
     rng = np.random.default_rng(6)

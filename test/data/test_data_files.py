@@ -268,6 +268,7 @@ for name in ('x.csv', 'x.npz', 'x.mcap', 'x.db3', 'metadata.yaml'):
 """
 
 
+@pytest.mark.slow
 def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path):
     subprocess.run([sys.executable, '-c', PIPES, str(tmp_path)], check=True, timeout=240)
 

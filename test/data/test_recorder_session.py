@@ -505,6 +505,7 @@ print(session.dataset.periods)
     assert late - early < 8 * 1024  # kB; the 80 000 messages between them are 17 MB
 
 
+@pytest.mark.slow
 def test_a_long_bag_is_averaged_piece_by_piece(tmp_path):
     messages, _ = stream(PERIOD, 40, RATE, np.random.default_rng(11))
     session = record(tmp_path / 'r', messages, chunk=125)

@@ -175,6 +175,7 @@ def test_the_gradient_equals_differences_of_the_batch_regressor(compiled):
             np.testing.assert_allclose(slope[:, joint], estimate, rtol=1e-9, atol=1e-9 * np.abs(slope).max())
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(dh_robots(), st.integers(0, 2**32 - 1))
 def test_the_gradient_is_the_slope_along_any_direction(model, seed):

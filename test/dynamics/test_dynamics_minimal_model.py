@@ -61,6 +61,7 @@ def empty_cache(cache, tmp_path, monkeypatch):
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('rows', 'build', 'multiplications', 'additions'),
     [
@@ -217,6 +218,7 @@ def test_friction_alone():
     np.testing.assert_allclose(minimal.friction(rate), np.arange(6.0) * rate + 0.5 * np.sign(rate), atol=1e-14)
 
 
+@pytest.mark.slow
 def test_rough_right_angles_can_be_taken_for_right():
     exact, snapped = (
         minimal_model(arm('xarm7'), snap=snap, tolerance=tol) for snap, tol in ((1e-12, 1e-9), (1e-4, 1e-4))
@@ -314,6 +316,7 @@ def compiled_sines(folder: Path, *flags: str) -> Callable[[np.ndarray], tuple[np
     return call
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize('flags', [('-O0',), ('-O2',), ('-O3', '-march=native'), ('-O3', '-ffp-contract=off')])
 def test_sines_and_cosines_of_generated_code_are_those_of_long_double(tmp_path, flags):

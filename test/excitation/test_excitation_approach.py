@@ -62,6 +62,7 @@ def test_the_way_to_the_start_leaves_a_part_of_the_velocity_limits():
     assert fastest == pytest.approx(0.97, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_way_to_the_start_goes_round_what_is_in_the_straight_way():
     """From one side of the table to the other the straight way dips the arm into it."""
     model, _, check = _table()

@@ -79,6 +79,7 @@ def test_the_excess_is_that_of_the_formula_and_its_gradient_that_of_differences(
         np.testing.assert_allclose(found[:, 0], change, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_designs_and_stops_keep_accelerations_too():
     falling = falls('acceleration', 2.0, 0.5, 2.0)
 

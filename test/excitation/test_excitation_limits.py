@@ -125,6 +125,7 @@ def constraints_of(model):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(3))
 def test_constraint_gradients_on_random_arms(seed):
     rng = np.random.default_rng(seed)

@@ -183,6 +183,7 @@ def test_random_arms_with_random_limits_never_break_them(seed, n, geometry, harm
     assert all(peak.excess <= 0.0 for peak in design.peaks)
 
 
+@pytest.mark.slow
 def test_torque_and_workspace_limits_hold_on_a_dense_grid():
     model = planar_arm(3, limits=limits(3, 2.5, 3.0, 12.0, effort=[31.0, 14.0, 4.3]))
     config = replace(

@@ -125,6 +125,7 @@ def test_cycles_that_windows_cost_do_not_add_up(cycle, feedback):
     assert 0.5 * cycle < np.abs(stray).max() / MODEL.limits.velocity.max() < 1.5 * cycle + 1e-3
 
 
+@pytest.mark.slow
 def test_what_a_controller_that_blends_is_behind_beyond_its_cycles_is_kept():
     """One whose time stood still is led as much later, but for two cycles: it would make good all at once."""
 
@@ -239,6 +240,7 @@ def test_an_arm_just_outside_its_limits_is_led_inside_and_must_stay_there():
     assert 'outside its limits' in said[-1]
 
 
+@pytest.mark.slow
 def test_a_window_that_comes_too_late_for_a_controller_that_blends_is_left_out():
     """A node without processor for a third of a second: all of the window was led later by what it came late."""
     (outcome,) = random_faults(1, 7244)
@@ -254,6 +256,7 @@ def test_another_commander_that_takes_over_at_once_is_not_thought_to_brake_as_th
     assert outcome.acceleration < 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_another_commander_that_leads_straight_on_is_stopped_from_there(mode):
     """The path turns, the arm does not, and the stop is under way for as long as it may be: 1.48 times the limit."""
@@ -378,6 +381,7 @@ def test_another_commander_that_appears_in_a_stop_is_a_reason_for_another(mode):
     assert_within_limits(run, MOMENT)
 
 
+@pytest.mark.slow
 def test_an_arm_is_not_led_far_by_a_lie_after_a_gap():
     """It rests at its end, and a reading that a drive could have made true in the gap shows it a radian away."""
     end = PLAN.reference.duration
@@ -442,6 +446,7 @@ def test_a_run_has_not_ended_while_rest_was_not_seen(mode):
         assert 'no joint state shows that the arm rests' in run.supervisor.rest_text(100.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('jump', [-0.5, 0.5, -1e9, 1e3])
 @pytest.mark.parametrize('simulated', [False, True])
 def test_a_clock_that_jumps_is_stopped_for_and_rest_is_seen(jump, simulated):
@@ -537,6 +542,7 @@ def test_a_joint_that_lies_and_seems_to_move_on_is_stopped_once(mode, speed):
     assert_within_limits(run, MOMENT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_an_arm_that_is_pushed_is_not_led_on_after_it(mode):
     """Five stops were sent from where it was pushed to; one in the bench led it to its limit."""
@@ -607,6 +613,7 @@ def test_a_stop_bears_a_controller_whose_time_stood_still_and_that_goes_on(mode)
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('jump', 'mode'), each_with_a_mode([2.0 * np.pi, 100.0], also=[0.5]))
 def test_a_joint_that_lies_does_not_stand_short_of_its_stop(mode, jump):
     """It has another place than its stop's end for ever: one more stop would only move the arm once more."""
@@ -655,6 +662,7 @@ def test_a_lost_window_is_without_effect_and_more_end_at_rest(mode):
     assert_within_limits(dead, -0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_an_arm_is_not_led_further_while_it_is_not_seen(mode):
     """Joint states that stay away from a moment on: the piece that is due 0.2 s later is not sent."""
@@ -681,6 +689,7 @@ def test_somebody_who_could_command_and_does_not_leaves_the_stop_as_it_is(mode, 
     assert led.last_motion() < asked.last_motion() + 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_an_arm_that_rests_for_want_of_a_piece_is_not_blamed(mode):
     """A computer that is too busy sends nothing for three seconds, and then sees the arm where its last window ends."""
@@ -1047,6 +1056,7 @@ def test_a_reading_whose_stamp_is_not_used_is_as_late_as_the_last_one_whose_was(
         assert clock.lag == pytest.approx(lag)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('growth', 'mode'), each_with_a_mode([0.1, 0.5], also=[0.2]))
 def test_an_arm_whose_readings_come_ever_later_is_stopped_from_where_it_is(mode, growth):
     """Three quarters of a second late, they were thought to be made when they came: 8 times the acceleration limit."""
@@ -1086,6 +1096,7 @@ def test_a_node_that_was_starved_stops_the_arm_from_where_it_is(mode, later):
     assert_within_limits(run, run.stopped_at)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('later', 'mode'), each_with_a_mode([0.0, 0.4, 0.8, 1.2]))
 def test_stamps_that_stand_still_tell_no_speed(mode, later):
     moment = MOMENT + later

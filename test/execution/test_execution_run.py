@@ -207,6 +207,7 @@ def test_a_window_comes_while_the_one_before_has_no_knot_for_a_while(trajectory,
             assert later[0] > after.due + 0.1 or not plan.begin < after.due < plan.end - 0.3
 
 
+@pytest.mark.slow
 def test_windows_are_short_overlap_and_share_their_knots(windows):
     for before, after in pairwise(windows):
         assert before.stamp == after.stamp == 0.0
@@ -247,6 +248,7 @@ def test_a_motion_that_never_rests_gets_a_way_in_and_out_along_its_path():
     np.testing.assert_allclose(plan.reference.evaluate(during)[0], trajectory.position(during - plan.begin), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_refusals_name_part_limit_joint_and_time(trajectory, check):
     outside = START.copy()
     outside[2] = 4.0
@@ -381,6 +383,7 @@ def test_sweeps_keep_all_limits_and_are_steady_where_they_say(seed, levels):
     np.testing.assert_allclose(position[-1], start, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_sweep_is_run_like_an_excitation(check):
     bounds = MODEL.limits
     sweep = friction_sweep(MODEL, bounds, FrictionSweepConfig(sweep_levels=2, sweep_stroke_time=0.5), START)

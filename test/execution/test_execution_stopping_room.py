@@ -94,6 +94,7 @@ def test_a_stop_may_take_half_of_the_clearance_that_a_run_keeps(gap, run, stop):
     assert (arm_check(model, config).excess(low) <= 0.0) == stop
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(3))
 def test_designs_of_joints_with_little_range_keep_the_room_themselves(seed):
     rng = np.random.default_rng(seed)

@@ -116,6 +116,7 @@ def parts(predictor: TorquePredictor, q: np.ndarray, dq: np.ndarray, ddq: np.nda
     return rigid + still, predictor.torque(q, dq, ddq) - rigid - still
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', [0, 1, 2])
 def test_the_torque_is_the_identified_one_within_its_limits(law: tuple[TorquePredictor, Run], mode: int) -> None:
     predictor, run = law

@@ -123,6 +123,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.slow
 @needs_compiler
 @settings(max_examples=4, deadline=None, derandomize=True)
 @given(st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=12)), min_size=3, max_size=3, unique=True))

@@ -90,6 +90,7 @@ def write(folder: Path, measured, fast, slow, kinds: tuple[str, ...]) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kinds', [(ODOMETRY,), (TWIST,), (TWIST, POSE)])
 def test_a_bag_gives_the_target(flown, tmp_path, kinds):
     robot, measured, fast, slow = flown

@@ -138,6 +138,7 @@ def test_recommended_design_finds_the_mass_to_a_thousandth(mission, designs):
     assert np.median(errors['condition', 'ordinary']) > 0.01  # what the seed's criterion costs
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_designs():
     robot = random_robot(np.random.default_rng(4), 3)
     limits = JointLimits.unlimited(3).overridden(velocity=np.ones(3), acceleration=np.ones(3))
@@ -279,6 +280,7 @@ def test_design_refuses_priors_and_arms_that_cannot_do(mission):
         design_excitation(planar, start=np.zeros(1), limits=limits)
 
 
+@pytest.mark.slow
 def test_progress_is_told():
     told = []
     robot = random_robot(np.random.default_rng(4), 3)

@@ -67,6 +67,7 @@ def excitation(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_measurement_survives_the_file_to_the_last_digit(measured, tmp_path):
     robot, measurement = measured
     path = tmp_path / 'measurement.csv'
@@ -242,6 +243,7 @@ def test_equal_seeds_give_equal_files(tmp_path, excitation):
     assert paths[0].read_bytes() != paths[2].read_bytes()
 
 
+@pytest.mark.slow
 def test_output_that_cannot_be_written_is_refused_before_the_work(tmp_path, excitation):
     for words in (('design',), ('simulate', excitation)):
         with pytest.raises(DataError, match='does not exist'):
@@ -253,6 +255,7 @@ def test_output_that_cannot_be_written_is_refused_before_the_work(tmp_path, exci
         command('identify', data, '--out', tmp_path / 'file')
 
 
+@pytest.mark.slow
 def test_an_unusable_result_exits_with_one(tmp_path, excitation, capsys):
     light = example_robot().arm.source.replace('<mass value="300"/>', '<mass value="30"/>')
     (tmp_path / 'iiwa14_space.urdf').write_text(light.replace('="61"', '="6"').replace('="50"', '="5"'))

@@ -81,6 +81,7 @@ def test_simulation_conserves_momentum_to_1e_10(momentum):
     assert np.abs(angular - momentum[3:]).max() < 1e-10
 
 
+@pytest.mark.slow
 def test_center_of_mass_of_the_whole_moves_uniformly():
     # this needs the integrated pose itself, not only the twist
     robot = example_robot()

@@ -180,6 +180,7 @@ def density(weights: Weights, strength: float, own: float, noise: float, problem
     return float(stats.multivariate_normal(rows @ mean, covariance, allow_singular=True).logpdf(torque))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('strength', [0.01, 1.0, 100.0])
 def test_the_weights_are_those_of_the_greatest_evidence(strength: float) -> None:
     """Beside the density of the torques under all weights, which scipy computes; near the truth on average."""
@@ -280,6 +281,7 @@ def test_noise_that_looks_like_fast_motion_is_not_passed(noise: float) -> None:
     assert 5.0 < cutoff <= 0.1 * data.rate
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_the_usual_cutoff_holds_where_a_slower_one_is_hardly_better() -> None:
     model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(1)
@@ -290,6 +292,7 @@ def test_the_usual_cutoff_holds_where_a_slower_one_is_hardly_better() -> None:
     assert decision.chosen == decision.alternatives[0].name
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_the_cutoff_is_the_fastest_that_predicts_as_well_as_the_best() -> None:
     """Positions that sway faster than the arm moves look like motion: the usual cutoff lets all of it through."""
@@ -368,6 +371,7 @@ def test_an_arm_a_thousand_times_as_heavy_has_a_thousand_times_the_parameters() 
     assert found[1] == pytest.approx(found[0], rel=5e-3, abs=5e-3 * np.abs(found[0]).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('description', 'size', 'ripple', 'noise', 'largest'),
     [
@@ -429,6 +433,7 @@ def test_joints_are_judged_by_states_that_were_left_out() -> None:
     assert simulates.number > 0.98 * result.metrics['held_out'].relative_error_total
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_friction_that_fits_a_short_motion_gives_way_to_the_plain_model() -> None:
     """A square torque in the position: what fits it in a short recording fails in regions that are left out."""

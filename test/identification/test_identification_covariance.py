@@ -33,6 +33,7 @@ REPETITIONS = 60
 CHANCE = 1e-4  # of a sound covariance to miss one of the two bounds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('correlation', [0.0, 0.9], ids=['white', 'correlated'])
 def test_repeated_experiments_scatter_as_told(correlation: float) -> None:
     """The sum of e^T C^-1 e over independent experiments is chi-square distributed; both its tails are refused.

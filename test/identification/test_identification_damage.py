@@ -56,6 +56,7 @@ def with_torque(data: Dataset, torque: Array) -> Dataset:
     return replace(data, tau=torque, tau_filtered=torque)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('joint', [0, 1])
 def test_a_reversed_sign_is_named_where_no_mass_is_known(joint: int) -> None:
     """Two links have too few couplings to tell all causes apart; that something is wrong is said all the same."""
@@ -323,6 +324,7 @@ def test_a_recording_with_few_equations_tells_no_delay_and_no_lag() -> None:
         assert decisions[subject] == 'none: too few samples to tell'
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_a_spring_is_found_where_there_is_one_and_nowhere_else() -> None:
     model = RobotModel.from_urdf(TWO_LINKS)

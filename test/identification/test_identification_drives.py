@@ -129,6 +129,7 @@ def test_torques_of_motors_beside_positions_of_joints_are_found_and_can_be_said(
     assert np.sqrt(np.mean((predictor.torque(*motion) - truth) ** 2)) < 0.05
 
 
+@pytest.mark.slow
 def test_drives_that_are_not_coupled_stay_so() -> None:
     found = identify(recorded(3, np.eye(4)), MODEL, config=PLAIN)
     assert found.drives is None
@@ -147,6 +148,7 @@ def test_a_slide_is_not_coupled_with_what_turns() -> None:
     assert not any('coupled' in each.name for each in decision.alternatives)
 
 
+@pytest.mark.slow
 def test_a_configuration_names_the_coupling_and_nothing_is_looked_for(result: IdentificationResult) -> None:
     config = RobotConfig.from_dict(
         {'joints': list(MODEL.joint_names), 'drives': {'wrist_3_joint': {'wrist_2_joint': -1}}}

@@ -34,6 +34,7 @@ def runs():
     return er16_data(TRUTH, er16_design(1), 1, **fewer), er16_data(TRUTH, er16_design(11), 2, **fewer)
 
 
+@pytest.mark.slow
 def test_the_packaged_arm_is_that_of_the_published_rows() -> None:
     configuration = RobotConfig.from_yaml(arm_file('er16').with_suffix('.yaml'))
     packaged, published = configured_arm(str(arm_file('er16')), configuration), er16()
@@ -97,6 +98,7 @@ def test_the_published_bee_colony_ends_below_separable_least_squares_and_nearer_
     assert (matches[0] < matches[1]).all()
 
 
+@pytest.mark.slow
 def test_a_result_that_is_worse_than_the_description_says_so(runs) -> None:
     training, validation = runs
     described = replace(er16(), friction=TRUTH.friction.coulomb, damping=TRUTH.friction.viscous)

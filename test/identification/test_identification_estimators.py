@@ -142,6 +142,7 @@ def test_refuses_nothing_and_strangers_with_one_line() -> None:
             identify(arm_data(), ARM, config=IdentificationConfig(**setting))
 
 
+@pytest.mark.slow
 def test_identifies_one_joint_and_a_subset_of_six() -> None:
     with pytest.warns(ModelWarning, match='joints held at zero, their links lumped into the arm: elbow'):
         pendulum = RobotModel.from_urdf(TWO_LINKS, tip='upper')
@@ -380,6 +381,7 @@ def test_a_selection_begins_with_an_earlier_results_parameters(tmp_path: Path) -
     assert select(runs, wrong, config=replace(once, prior=str(earlier))).usable
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_samples_at_rest_do_not_decide_what_a_threshold_is_compared_with() -> None:
     """No law of friction holds there: what keeps a joint at rest is anything between two bounds."""
@@ -438,6 +440,7 @@ def test_a_wrong_description_costs_a_ten_thousandth_of_the_torque_error_at_most(
     assert found.error_ratio <= 1.0001
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_finds_a_torque_ripple_that_is_there_and_none_that_is_not() -> None:
     data = arm_data(1)

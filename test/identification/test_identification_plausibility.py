@@ -227,6 +227,7 @@ def test_a_validation_chooses_nothing_where_there_is_one_way_to_fit() -> None:
     assert 'by validation' not in {each.subject for each in result.decisions}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(2))
 @pytest.mark.usefixtures('set_up_as_described')
 def test_what_each_part_of_a_validation_chooses_for_the_others_is_told(seed: int) -> None:
@@ -344,6 +345,7 @@ def test_currents_whose_constants_differ_are_no_torques_whatever_somebody_says()
         assert 'currents, or torques of motors' in doubt
 
 
+@pytest.mark.slow
 def test_a_model_without_gravity_compensates_for_none() -> None:
     """It predicts what the driver tells, which may be of use; the note says what to ask before."""
     rng, model = np.random.default_rng(0), three_joints()

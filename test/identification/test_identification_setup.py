@@ -170,6 +170,7 @@ def test_positions_of_an_arm_that_slides_and_turns_are_told_in_their_unit(unit: 
     assert f'are in {unit}' in setup.obstacle
 
 
+@pytest.mark.slow
 def test_efforts_that_the_driver_has_taken_gravity_out_of_are_told() -> None:
     """The links are up to a fifth off the description, and the driver's gravity up to a tenth."""
     data = recorded(1)
@@ -192,6 +193,7 @@ def test_described_centres_of_mass_in_wrong_places_are_not_taken_for_torque_with
     assert setup.findings == ()
 
 
+@pytest.mark.slow
 def test_slow_motion_of_links_with_wrong_inertias_is_not_taken_for_torque_without_gravity() -> None:
     rng = np.random.default_rng(1)
     time, q, dq, ddq = fourier_motion(3, rng, size=0.8, seconds=12.0)
@@ -364,6 +366,7 @@ def test_recordings_of_different_set_ups_are_told_apart(where: str) -> None:
     assert any(note.startswith('set-up: gravity acts along') for note in notes) == (where in ('training', 'both'))
 
 
+@pytest.mark.slow
 def test_a_load_that_only_the_recording_to_judge_by_has_is_told_and_spoils_gravity_compensation() -> None:
     loaded = np.array(SHORT.inertial)
     loaded[-1] += inertial_parameters(8.0, np.array([-0.5, 0.0, 0.1]), 0.05 * np.eye(3))
@@ -732,6 +735,7 @@ def test_a_parked_joint_of_both_signs_shows_that_efforts_have_them(sign: float, 
     assert [each.kind for each in find_setup([data], arm)[0].findings] == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(2))
 def test_faults_that_no_motion_tells_apart_are_both_named(seed: int) -> None:
     # Mirrored, a hand that rolls about the arm's own axis has another sign of position, or of torque. Gravity may keep
@@ -759,6 +763,7 @@ PLANAR = """<robot name="planar"><link name="base"/>
 <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
 
 
+@pytest.mark.slow
 def test_a_reversed_torque_is_found_without_masses_and_links_without_a_lever() -> None:
     # Rods from joint to joint would lie on the axes, and need no torque.
     arm = RobotModel.from_urdf(PLANAR)

@@ -121,6 +121,7 @@ def test_a_motion_that_tells_nothing_is_named_and_the_motion_it_asks_for_tells(a
     assert found.to_dict()['motion']['joints'].keys() == set(motion.joints)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('length', 'mass'), [(0.01, 1e-6), (30.0, 1e5)])
 def test_an_arm_of_any_size_is_told_the_same_of_its_payload(
     alone: IdentificationResult, length: float, mass: float

@@ -76,6 +76,7 @@ def _imports(path: Path) -> list[tuple[str, int]]:
 FILES = sorted(path for path in PACKAGE.rglob('*.py') if path != PACKAGE / '__init__.py')
 
 
+@pytest.mark.slow
 def test_no_file_gives_a_name_twice() -> None:
     """A constant of how a stop is watched was once overwritten by one of the same name, further down."""
     for path in FILES:

@@ -22,6 +22,7 @@ SOURCES = yaml.safe_load((ARMS / 'sources.yaml').read_text(encoding='utf-8'))
 CARDS = sorted(path.parent.name for path in ARMS.glob('*/card.yaml'))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', CARDS)
 def test_a_card_is_a_result_with_its_origin(name: str) -> None:
     text = (ARMS / name / 'card.yaml').read_text(encoding='utf-8')
@@ -51,6 +52,7 @@ def test_every_source_has_its_card_and_its_checksums() -> None:
         assert said['commit'] in (ARMS / name / 'card.yaml').read_text(encoding='utf-8')
 
 
+@pytest.mark.slow
 def test_the_index_is_that_of_the_cards() -> None:
     assert (ARMS / 'README.md').read_text(encoding='utf-8') == index(ARMS), 'run python -m benchmark.cards'
 

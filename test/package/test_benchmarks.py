@@ -203,6 +203,7 @@ def test_anchors_answer_in_a_process_of_their_own(monkeypatch: pytest.MonkeyPatc
         anchor.run('pinocchio_loop.throughput')
 
 
+@pytest.mark.slow
 def test_operations_are_fewer_than_those_of_opensymoro() -> None:
     from benchmark.dynamics import operations
 

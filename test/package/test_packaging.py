@@ -144,6 +144,7 @@ FROM_PYPI = {'plotly', 'pyarrow', 'pinocchio', 'coal', 'distributed'}
 ONLY_WITH_ROS = {'control_msgs', 'tf2_msgs', 'nav_msgs', 'moveit_msgs'}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('folder', ['robotid_ros', 'launch'])
 def test_the_manifest_names_what_is_imported(folder: str) -> None:
     names = _foreign_imports(ROOT / folder)

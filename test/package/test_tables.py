@@ -143,6 +143,7 @@ ODD |= st.sampled_from([b'nan', b'NaN', b'nan(1)', b'inf', b'-infinity', b'0x1p3
 ODD |= st.sampled_from([b'\0', b'\xff', 'ü'.encode(), '٣'.encode(), b'\xef\xbb\xbf', b'\xc2\xa0', b'1,2,3\n', b',,\n'])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 3), ODD), max_size=3), st.sampled_from(['ab', 'a']))
 @example([(0, 0, b'1,nan(1),2\n')], 'ab')

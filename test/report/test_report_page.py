@@ -214,6 +214,7 @@ def test_it_prints_on_few_pages(page: tuple[Report, Path], browser: Chromium) ->
     assert browser.evaluate("[...document.querySelectorAll('.chart')].every(c => c.data)")  # all, not those in sight
 
 
+@pytest.mark.slow
 def test_what_users_name_is_escaped() -> None:
     model, training = moving_arm(0, samples=400)
     result = identify(training, model, friction='coulomb_viscous', estimator='wls')

@@ -133,6 +133,7 @@ def test_a_torque_that_the_identification_turned_is_turned_for_the_replay() -> N
     assert not replay(described, result_of(true), recorded).ready
 
 
+@pytest.mark.slow
 def test_what_the_torque_signal_hides_is_not_held_against_the_arm() -> None:
     described, true, dataset, _ = moved(2)
     slow = zero_phase_low_pass(dataset.tau, RATE, 2.0)  # a torque signal of 2 Hz hides the reversals of friction
@@ -156,6 +157,7 @@ def with_offset(result: IdentificationResult, offset: np.ndarray) -> Identificat
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_ripple_of_the_drives_moves_no_arm() -> None:
     """The motor cancels it: 22 % of the real UR10's motion were missed with it, 11 % without."""
     described, true, dataset, _ = moved(1)
