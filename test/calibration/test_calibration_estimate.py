@@ -108,6 +108,7 @@ def _moved(table: DHTable, name: str, step: float) -> DHTable:
     return replace(table, **{symbol: column})
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_any_arm_with_errors_everywhere_is_predicted_at_poses_it_was_not_measured_at(seed: int) -> None:
@@ -494,6 +495,7 @@ def test_a_table_and_the_model_made_of_it_predict_the_same() -> None:
     np.testing.assert_allclose(table.held_out.residual, model.held_out.residual, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_results() -> None:
     rng = np.random.default_rng(16)
     arm = example_arm(rng)

@@ -95,6 +95,7 @@ def test_real_arms_move_as_pinocchios(name):
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize('name', ['ur10', 'panda'])
 def test_one_sample_after_the_other_moves_as_pinocchios(name):

@@ -249,6 +249,7 @@ def test_a_window_that_comes_too_late_for_a_controller_that_blends_is_left_out()
     assert outcome.reaction > 5.0  # the next ones overlap it, and the run goes on
 
 
+@pytest.mark.slow
 def test_another_commander_that_takes_over_at_once_is_not_thought_to_brake_as_the_path_does():
     """It went on at the speed of before where the path braked: 1.39 times the acceleration limit."""
     (outcome,) = random_faults(1, 5217)

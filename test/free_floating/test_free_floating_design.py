@@ -81,11 +81,13 @@ def _stacked(robot, measurement):
     return target_regression(robot, measurement)[0].reshape(-1, 10)
 
 
+@pytest.mark.slow
 def test_no_design_beats_the_bound(designs):
     assert all(design.excitation.condition >= SI_BOUND - 1e-9 for design in designs.values())
     assert all(design.excitation.condition_scaled >= 1.0 for design in designs.values())
 
 
+@pytest.mark.slow
 def test_designs_beat_the_control_trajectory(mission, designs):
     si, scaled = predicted_conditions(mission.robot, control_trajectory(mission.start, 0.8))
     assert si > 50 * designs['condition'].excitation.condition
@@ -101,6 +103,7 @@ def test_d_optimal_has_the_largest_determinant(mission, measurements):
     assert determinants['d-optimal'] == max(determinants.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('criterion', DESIGNED)
 def test_trajectory_starts_and_ends_at_rest_where_it_should(mission, designs, criterion):
     trajectory = designs[criterion].trajectory
@@ -110,6 +113,7 @@ def test_trajectory_starts_and_ends_at_rest_where_it_should(mission, designs, cr
     assert np.abs(ddq).max() < 1e-11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('criterion', DESIGNED)
 def test_trajectory_keeps_its_bounds_on_a_dense_grid(mission, designs, criterion):
     trajectory, limits = designs[criterion].trajectory, mission.limits
