@@ -17,6 +17,7 @@ is not in its file exactly once is an error: the table is out of date.
 
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -119,6 +120,14 @@ def run_tests(copy: Path, test: str) -> tuple[int, str]:
         return code, log.read().decode('utf-8', 'replace')
 
 
+def skipped_reason(code: int, output: str) -> str:
+    """Return why all chosen tests were skipped; nothing where one ran, or there are none."""
+    if code not in (0, *NO_TESTS) or re.search(r'\b\d+ (passed|failed|error)', output):
+        return ''
+    reasons = [line for line in output.splitlines() if line.startswith('SKIPPED')]
+    return reasons[0][:150] if reasons else ''
+
+
 def first_failure(output: str) -> str:
     """Return what pytest says of the first failure."""
     lines = [line for line in output.splitlines() if line.startswith(('FAILED', 'ERROR'))]
@@ -151,7 +160,8 @@ class Copies:
 
 
 def try_fault(fault: Fault, copies: Copies) -> tuple[str, str]:
-    """Return 'killed' or 'alive', and by what."""
+    """Return 'killed', 'alive' or, where what its tests need is not installed, 'untried', and by what."""
+    skipped = ''
     with copies.one() as copy:
         path = copy / 'robotid_ros' / fault.file
         source = path.read_text(encoding='utf-8')
@@ -159,13 +169,16 @@ def try_fault(fault: Fault, copies: Copies) -> tuple[str, str]:
         try:
             for test in fault.tests:
                 code, output = run_tests(copy, test)
+                if reason := skipped_reason(code, output):
+                    skipped = reason
+                    continue
                 if code in NO_TESTS:
                     raise ValueError(f'{fault.name}: test/{test}: no such test: {first_failure(output)}')
                 if code:
                     return 'killed', 'a test that hung' if code < 0 else first_failure(output)
         finally:
             path.write_text(source, encoding='utf-8')
-    return 'alive', fault.alive
+    return ('untried', skipped) if skipped else ('alive', fault.alive)
 
 
 def require_passing(faults: list[Fault], copies: Copies, pool: ThreadPoolExecutor) -> None:
@@ -174,6 +187,8 @@ def require_passing(faults: list[Fault], copies: Copies, pool: ThreadPoolExecuto
     def run(test: str) -> None:
         with copies.one() as copy:
             code, output = run_tests(copy, test)
+        if skipped_reason(code, output):
+            return
         if code in NO_TESTS:
             raise ValueError(f'test/{test}: no such test: {first_failure(output)}')
         if code:
@@ -217,10 +232,11 @@ def main() -> int:
     except ValueError as refusal:
         print(refusal, file=sys.stderr)
         return 2
-    share = 100.0 * states['killed'] / max(len(faults), 1)
-    print(f'{states["killed"]} of {len(faults)} killed ({share:.0f} %), {states["explained"]} alive and explained, '
-          f'{states["alive"]} alive')  # fmt: skip
-    return int(states['alive'] > 0 or share < 95.0)
+    tried = len(faults) - states['untried']
+    share = 100.0 * states['killed'] / max(tried, 1)
+    print(f'{states["killed"]} of {tried} killed ({share:.0f} %), {states["explained"]} alive and explained, '
+          f'{states["alive"]} alive; {states["untried"]} untried, for want of what their tests need')  # fmt: skip
+    return int(states['alive'] > 0 or (tried > 0 and share < 95.0))
 
 
 if __name__ == '__main__':
