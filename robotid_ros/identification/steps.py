@@ -59,6 +59,7 @@ from robotid_ros.identification.setup_search import find_setups
 from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.identification.verdict import (
+    COMPARE,
     WRONG,
     expected,
     good_for,
@@ -71,6 +72,7 @@ from robotid_ros.identification.verdict import (
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
+_ANOTHER = 'record a longer, varied one, or give another with --validate'
 _ELSEWHERE = 2.0, 10.0  # times the training's error, and % of the torque: more on another motion has a cause
 
 
@@ -308,7 +310,7 @@ def conclude(
         judged_by=seen,
         cause=size.cause,
     )
-    spread = 0.0
+    spread, remedy = 0.0, size.cause or COMPARE
     if 'held_out' in metrics:
         regions, spread = metrics['held_out'].relative_error_total, spread_elsewhere(fit, rows, without)
         left = expected(regions, spread)
@@ -316,9 +318,10 @@ def conclude(
             f'no other motion judged the model: on one, {left:.3g} % of the torque is to be expected unexplained; that '
             f'is {regions:.3g} % in states that were left out, and {spread:.2g} % by which the parameters are uncertain'
         )
+        if spread > regions and not size.cause:
+            remedy = f'the motion is too short, or too much alike: {_ANOTHER}'
         if usable and left > WRONG:
-            advice = 'record a longer, varied one, or give another with --validate'
-            usable, reason = False, f'{said}; the motion is too short, or too much alike: {advice}'
+            usable, reason = False, f'{said}; {remedy}'
         else:
             notes = (said,)
     if not fit.converged and limit is not None:
@@ -332,7 +335,7 @@ def conclude(
         usable,
         spread,
     )
-    if usable and (idle := good_for_nothing(uses, metrics[judge], size.cause)):
+    if usable and (idle := good_for_nothing(uses, remedy)):
         usable, reason = False, idle
         uses = tuple(replace(use, good=False) for use in uses)
     return replace(

@@ -132,7 +132,7 @@ STILL = 0.05  # rad or m: a joint that moves less holds its position, and its fr
 
 _WHERE = {'held_out': 'states that were left out'}
 _HINTS = {'validation': ': is it the same arm, in the same units?'}
-_COMPARE = 'compare payload, mount and torque signals with what was said of them, and excite the arm more'
+COMPARE = 'compare payload, mount and torque signals with what was said of them, and excite the arm more'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +274,7 @@ def expected(held_out: float, elsewhere: float) -> float:
     return float(np.hypot(held_out, elsewhere))
 
 
-def good_for_nothing(uses: Sequence[Use], metrics: Metrics, cause: str = '') -> str:
+def good_for_nothing(uses: Sequence[Use], remedy: str = COMPARE) -> str:
     """Return that no torque of a model is good for any use, with the numbers; nothing where one is.
 
     Parameters are no such use: they may be well known and leave the torque unexplained. A right model of a noisy signal
@@ -283,10 +283,11 @@ def good_for_nothing(uses: Sequence[Use], metrics: Metrics, cause: str = '') -> 
     torques = [use for use in uses if use.name != 'parameters']
     if any(use.good for use in torques):
         return ''
+    (left,) = (use.number for use in uses if use.name == 'feed-forward')
     return (
-        f'the model is good for no use, it leaves {metrics.relative_error_total:.0f} % of the torque unexplained: '
+        f'the model is good for no use, it leaves {left:.0f} % of the torque unexplained: '
         + '; '.join(f'{use.name}: {use.text}' for use in torques)
-        + f'; {cause or _COMPARE}'
+        + f'; {remedy}'
     )
 
 

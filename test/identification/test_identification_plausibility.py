@@ -171,7 +171,7 @@ def test_known_parameters_do_not_make_a_torque_good_for_something() -> None:
     metrics = torque_metrics(('a', 'b'), np.tile([1.0, -1.0], (10, 1)), np.zeros((10, 2)))
     uses = good_for(metrics, metrics.relative_error_total, (np.ones(2), np.ones(2)), (4, 4), True)
     assert {use.name for use in uses if use.good} == {'parameters'}
-    assert 'feed-forward: 100 % of the torque is left to the controller' in good_for_nothing(uses, metrics)
+    assert 'feed-forward: 100 % of the torque is left to the controller' in good_for_nothing(uses)
 
 
 @pytest.mark.slow
