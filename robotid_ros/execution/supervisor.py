@@ -297,7 +297,7 @@ class Supervisor:
             return []
         taken = max(time, stamp or 0.0)
         shift = self.following.shift(time, taken)
-        if shift is None or self._brakes(taken):
+        if shift is None:
             seen = self.following.belief.time
             self._astray_since = min(self._astray_since, seen)
             allowed = _ASTRAY if self.following.growth.known else _SETS_OUT
@@ -321,28 +321,6 @@ class Supervisor:
         much later, the run would fall behind by a cycle each time.
         """
         return min(_CYCLES / max(self.joint_sight.rate, 1.0), self.config.delay_tolerance)
-
-    def _brakes(self, taken: float) -> bool:
-        """Return whether the arm is seen to do what a message that leads to rest does, and not what its path does.
-
-        Those after it were lost. One that is taken over at a time, from where that message leads, would leap: places
-        and velocities are compared by where they lead until then.
-        """
-        following, motion = self.following, self.following.belief.motion
-        when = following.belief.place_time - following.usual_delay
-        if not following.growth.known:
-            return False
-
-        def there(led: JointMotion) -> Array:
-            return led.position + (taken - when) * led.velocity
-
-        path, seen = there(following.reference(when)), there(motion)
-        for order in self._leading:
-            if when > order.window.until + order.shift:
-                rests = there(order.window.at(when - order.shift))
-                if np.abs(rests - path).max() > _MOVES and np.abs(seen - rests).max() < np.abs(seen - path).max():
-                    return True
-        return False
 
     # -- the stop -----------------------------------------------------------------------------------
 

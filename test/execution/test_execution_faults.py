@@ -354,8 +354,8 @@ def test_an_arm_that_stood_unseen_is_stopped_within_its_limits(seed, mode):
 @pytest.mark.slow
 @settings(deadline=None, max_examples=5)
 @given(seed=st.integers(0, 10**6), mode=modes)
-def test_a_piece_is_not_sent_to_an_arm_that_lost_those_before(seed, mode):
-    """It brakes as the last one says that came: the next begins where it is not, and would make it leap."""
+def test_an_arm_that_lost_some_pieces_does_not_leap_at_the_next(seed, mode):
+    """It brakes as the last one says that came: where the next begins it is not."""
     rng = np.random.default_rng(seed)
     since, lasts = MOMENT + float(rng.uniform(0.0, 3.0)), float(rng.uniform(0.1, 1.6))
     run = loop(mode, lose=lambda order, now: not order.stop and since < now < since + lasts, since=since).run()
