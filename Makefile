@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo 'make demo         the whole loop over real ROS 2 with the simulated arm'
-	@echo 'make test         the quick tests, two in three, in some four minutes'
+	@echo 'make test         the quick tests, three in five, in some four minutes'
 	@echo 'make test-slow    the others: whole identifications, whole runs of nodes'
 	@echo 'make lint         ruff and mypy'
 	@echo 'make mutants      deliberate faults, one by one: does a test notice? (some twenty minutes)'

@@ -453,6 +453,7 @@ os._exit(1)
         assert database.execute('SELECT count(*) FROM sqlite_master').fetchone() == (0,)
 
 
+@pytest.mark.slow
 def test_on_a_full_disk_no_folder_looks_complete(tmp_path):
     code = f"""
 import resource, sys

@@ -515,6 +515,7 @@ def test_a_long_bag_is_averaged_piece_by_piece(tmp_path):
     assert np.allclose(again.noise_std, session.dataset.noise_std, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('lost', [0.0, 0.4])
 def test_efforts_of_a_late_simulation_go_with_the_accelerations_of_their_own_steps(tmp_path, lost):
     """A motion commanded by a late clock; messages are lost where the arm accelerates. tau = 3 ddq + 2 sin q holds."""

@@ -119,6 +119,7 @@ def test_one_sample_after_the_other_moves_as_pinocchios(name):
         np.testing.assert_allclose(doubled.inverse_dynamics(*one), 2.0 * expected[:1], rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_one_sample_in_several_threads_at_once():
     model = arm('ur10')

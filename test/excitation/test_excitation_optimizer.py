@@ -265,6 +265,7 @@ def test_hops_from_the_last_start_lower_the_condition_number(monkeypatch):
     assert 0.5 < four / none < 0.99
 
 
+@pytest.mark.slow
 def test_interruption_returns_the_best_so_far():
     model = planar_arm(3, limits=limits(3))
     calls = []
@@ -361,6 +362,7 @@ def test_files_repeat_a_design_to_the_last_digit(tmp_path, ur10e_design):
     np.testing.assert_allclose(again.trajectory.coefficients, small.trajectory.coefficients, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('change', 'message'),
     [

@@ -245,6 +245,7 @@ def test_an_arm_that_meets_a_wall_is_stopped_at_once_and_lets_go():
     assert np.abs(np.array(later.pressed)[-20:, 1]).min() > 0.3 * EFFORT[0]
 
 
+@pytest.mark.slow
 def test_a_joint_beyond_its_limits_ends_the_run():
     start = PLAN.begin + 0.5
     config = WatchdogConfig(tracking_tolerance=10.0)

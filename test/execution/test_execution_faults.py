@@ -590,6 +590,7 @@ def test_what_an_arm_gives_way_under_a_load_is_no_delay(late):
     assert growth.value == pytest.approx(late, abs=2e-3)
 
 
+@pytest.mark.slow
 def test_a_controller_whose_time_stood_still_is_stopped_from_where_it_goes_on():
     """The arm rests there, but its controller begins at the speed of its path: 1.14 of the acceleration limit."""
     (outcome,) = random_faults(1, 3331)
@@ -706,6 +707,7 @@ def test_an_arm_that_rests_for_want_of_a_piece_is_not_blamed(mode):
     assert_within_limits(run, -0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_nor_is_its_controller_that_is_heard_first(mode):
     """It was said to be led by somebody else: it stands where the last window ends, and the path has gone on."""
@@ -1028,6 +1030,7 @@ def test_a_clock_that_is_set_a_little_for_all_moves_no_arm_by_more_than_a_hundre
     assert leaps < 0.01 + 1.1 * MODEL.limits.acceleration.max() * STEP**2, leaps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mode', sorted(MODES))
 @pytest.mark.parametrize(('rate', 'later'), [(-1.0, 0.0), (0.0, 0.4), (2.5, 0.8), (0.0, 1.2)])
 def test_a_clock_that_goes_wrong_is_stopped_for_from_where_the_arm_is(mode, rate, later):

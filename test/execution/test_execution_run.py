@@ -234,6 +234,7 @@ def test_the_arm_comes_to_rest_within_limits_when_windows_stop_coming(windows, c
         np.testing.assert_allclose(window.velocity[-1], 0.0, atol=0.0)
 
 
+@pytest.mark.slow
 def test_a_motion_that_never_rests_gets_a_way_in_and_out_along_its_path():
     model = planar_arm(3, limits=limits(3, 2.0, 2.0, 8.0))
     config = ExcitationConfig(period=5.0, harmonics=3, starts=1, iterations=60, start_at_rest=False)
@@ -409,6 +410,7 @@ def test_a_sweep_is_checked_against_every_limit():
                 plan_run(start, sweep, check, RUN)
 
 
+@pytest.mark.slow
 def test_a_sweep_keeps_off_the_ground_and_itself():
     """A UR10e above its ground: without the workspace, the wrist would go 0.2 m below it."""
     content = RobotConfig.from_yaml(arm_file('ur10e').with_suffix('.yaml'))

@@ -414,6 +414,7 @@ def test_a_result_that_is_not_usable_is_exported_by_force_only(tmp_path: Path) -
     assert export(model, bad, 'urdf', tmp_path / 'out', force=True)[0][0].is_file()
 
 
+@pytest.mark.slow
 def test_the_cpp_header_alone_gives_the_torque(tmp_path: Path) -> None:
     if shutil.which('g++') is None:
         pytest.skip('needs g++')
@@ -461,6 +462,7 @@ def test_the_c_code_is_called_from_cpp(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_the_command_writes_every_format_and_says_what_is_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

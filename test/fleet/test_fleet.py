@@ -296,6 +296,7 @@ def test_a_call_that_ends_its_process_does_not_end_the_others() -> None:
     assert found == {0: 0, 1: 1, 2: 4, 3: None, 4: 16, 5: 25}
 
 
+@pytest.mark.slow
 def test_without_a_scheduler_a_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip('distributed', reason='needs the fleet extra')
     monkeypatch.setattr(jobs, 'CONNECTING', 0.5)

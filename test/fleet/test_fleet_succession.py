@@ -75,6 +75,7 @@ def test_two_recordings_of_one_arm_tell_what_changed(change, words, seed, tmp_pa
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob('f*.yaml')} == marks  # nothing was done again
 
 
+@pytest.mark.slow
 def test_a_payload_that_was_taken_off_is_told_with_its_mass(tmp_path, capsys):
     write(tmp_path / 'r' / 'a.csv', 1, payload=3.0)
     write(tmp_path / 'r' / 'b.csv', 2)

@@ -288,6 +288,7 @@ def test_charts_show_the_data(measured):
     assert [len(chart.traces) for chart in motion.charts] == [7, 7, 7]
 
 
+@pytest.mark.slow
 def test_package_needs_no_plotting_library():
     code = (
         "import sys; sys.modules['plotly'] = None\n"

@@ -47,6 +47,7 @@ def relative_error(result, robot):
     return np.abs(result.unknowns / robot.body.unknowns - 1.0).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('estimator', ESTIMATORS)
 def test_perfect_data_give_the_target_to_1e_10(still, estimator):
     robot, measurement = still

@@ -163,6 +163,7 @@ def test_base_follows_the_engines_joints_as_momentum_says(driven):
     assert np.abs(twist - measurement.base_twist).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_integrated_base_pose_is_the_engines(driven):
     robot, trajectory, measurement = driven
     lag = np.abs(measurement.q - trajectory.position(measurement.time)).max()

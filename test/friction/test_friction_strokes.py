@@ -95,6 +95,7 @@ def test_a_sweep_of_a_simulated_arm_gives_its_friction_within_one_percent(name: 
         np.testing.assert_allclose(fitted, expected, rtol=0.01)
 
 
+@pytest.mark.slow
 def test_the_model_takes_gravity_away_as_pairs_do_and_tells_an_offset() -> None:
     friction, time, position, torque = recording('coulomb_viscous')
     strokes = cut_strokes(ARM.joint_names, time, position, torque + np.array([0.5, -0.3, 2.0]))

@@ -354,6 +354,7 @@ def test_a_joint_without_a_motor_does_not_outweigh_the_other() -> None:
     assert result.usable
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_an_arm_a_thousand_times_as_heavy_has_a_thousand_times_the_parameters() -> None:
     """The physically consistent fit knows no size of arms."""

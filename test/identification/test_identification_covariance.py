@@ -72,6 +72,7 @@ def test_repeated_experiments_scatter_as_told(correlation: float) -> None:
     assert (each < high * slack).all()
 
 
+@pytest.mark.slow
 def test_what_a_joint_at_rest_leaves_open_is_said() -> None:
     """The elbow stands still: its friction acts on no sample, its rotor inertia neither; the shoulder's are told."""
     time, *motion = fourier_motion(2, np.random.default_rng(1), seconds=6.0)

@@ -145,6 +145,7 @@ def test_a_set_up_holds_through_another_filter() -> None:
             np.testing.assert_allclose(getattr(new, name), getattr(old, name) * [-1.0, 1.0], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_a_clipped_torque_is_named_and_one_in_steps_is_not() -> None:
     model, data = RobotModel.from_urdf(TWO_LINKS), recorded(1)
@@ -293,6 +294,7 @@ def test_several_recordings_have_one_delay() -> None:
     assert abs(identify(late, model).delay - 0.02) < 0.003
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 def test_a_delay_at_the_end_of_the_search_is_no_minimum() -> None:
     model, data = RobotModel.from_urdf(TWO_LINKS), recorded(2)
@@ -306,6 +308,7 @@ def test_a_delay_at_the_end_of_the_search_is_no_minimum() -> None:
     assert (result.delay, decision.chosen) == (0.0, said)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 @pytest.mark.parametrize('delay', [-0.05, 0.03, 0.07])
 def test_a_delay_of_several_samples_is_found(delay: float) -> None:
@@ -355,6 +358,7 @@ def test_two_recordings_together_are_no_worse_than_one() -> None:
     assert error(quiet, loud) < 1.02 * min(alone)
 
 
+@pytest.mark.slow
 def test_datasets_are_named_after_their_files(tmp_path: Path) -> None:
     paths = []
     for seed, name in ((8, 'morning'), (9, 'evening')):

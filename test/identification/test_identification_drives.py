@@ -78,6 +78,7 @@ def test_a_coupled_drive_is_found_and_its_friction_is_that_of_the_motor(result: 
     np.testing.assert_allclose(result.metrics['validation'].rmse, 0.1, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_the_predicted_torque_is_that_of_the_joints(result: IdentificationResult) -> None:
     motion = fourier_motion(4, np.random.default_rng(2), size=0.8)[1:]
     predictor = TorquePredictor(MODEL, IdentificationResult.from_yaml(result.to_yaml()))

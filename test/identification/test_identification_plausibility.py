@@ -67,6 +67,7 @@ def measured(seed: int = 0) -> tuple[RobotModel, tuple[np.ndarray, ...], np.ndar
     return model, motion, torque
 
 
+@pytest.mark.slow
 def test_sound_data_get_no_notes() -> None:
     model, motion, torque = measured()
     data = dataset(model, motion, torque)

@@ -557,6 +557,7 @@ ACROBOT = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(2))
 def test_a_joint_without_a_motor_is_not_coupled_to_one_that_has_one(seed: int) -> None:
     """A set-up that gave it a share of the other's torque would be judged by one that nobody measured."""

@@ -187,6 +187,7 @@ def test_the_smallest_push_is_that_of_statics() -> None:
     assert most == pytest.approx(np.quantile(force, 0.9), rel=0.08)
 
 
+@pytest.mark.slow
 def test_the_header_feels_what_the_monitor_feels(tmp_path: Path) -> None:
     """The generated C++ gives the external torque of the live monitor, sample by sample, and the same contacts."""
     compiler = shutil.which('g++') or shutil.which('c++')

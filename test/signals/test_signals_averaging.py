@@ -49,6 +49,7 @@ def test_clean_data_give_the_plain_mean():
     assert result.averaged_noise_std == pytest.approx(result.noise_std / np.sqrt(11), rel=1e-9)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
 @given(st.integers(1, 400), st.integers(0, 2))
 def test_chunks_make_no_difference(chunk, transient):

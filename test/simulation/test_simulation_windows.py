@@ -76,6 +76,7 @@ def strays_by(reference, begin: float, end: float, apart: float) -> np.ndarray:
     return 1.02 * apart**3 / 768.0 * np.abs(np.diff(jerk, axis=0)).sum(axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('replacement', ['immediate', 'blend'])
 def test_the_arm_stops_by_itself_when_no_more_windows_come(check, motion, replacement: str) -> None:
     plan = plan_run(START, motion, check, RunConfig(periods=6, trajectory_replacement=replacement))
