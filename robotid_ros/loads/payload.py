@@ -43,7 +43,6 @@ _KNOWN, _FELT, _PLACE, _RADIUS = 0.1, 0.01, 1.0 / 70.0, 1.0 / 30.0
 """Twice a deviation at which a value is known: share of the mass, or of the arm's torque with the mass an arm's length
 away; centre and radius of gyration in arm lengths. Of a UR10e some 50 g, 2 cm and 5 cm."""
 _LOSS = 0.1  # usual share of the torque that a gear loses
-_FARTHEST = 1.0 / 3.0  # arm lengths, of a centre of mass from the last joint, to begin with
 _SWING, _CYCLES, _SECONDS = 0.8, 5, 10.0
 """Of a motion that is asked for: how far joints go [rad], how often at least, and how long it takes [s]."""
 
@@ -380,11 +379,11 @@ def _physical(
     own = np.linalg.lstsq(matrix[rest, rest], vector[rest], rcond=1e-12)[0]
     small = matrix[:10, :10] - matrix[:10, rest] @ gain
     right = vector[:10] - matrix[:10, rest] @ own
-    # only what the data leave open comes from this body, a ball where the payload seems to be
+    # only what the data leave open comes from this body, a ball where the payload seems to be, within an arm's length
     least, _, radius = enough
     mass = max(float(free[9]), least)
     centre = free[6:9] / mass
-    centre *= min(1.0, _FARTHEST * size / max(float(np.linalg.norm(centre)), 1e-300))
+    centre *= min(1.0, size / max(float(np.linalg.norm(centre)), 1e-300))
     one = RobotModel(
         name='payload',
         joint_names=('carrier',),
