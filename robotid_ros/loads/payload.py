@@ -267,14 +267,14 @@ def identify_payload(
         weight = samples.weight * precision
         matrix = np.einsum('Nnp,Nn,Nnq->pq', rows, weight, rows, optimize=True)
         vector = np.einsum('Nnp,Nn,Nn->p', rows, weight, rest, optimize=True)
-        solution = solve(matrix, vector, len(vector), None).parameters
+        found = solve(matrix, vector, len(vector), None)
+        solution = found.parameters
         residual = rest - rows @ solution
         # some friction grows with the load, which the payload adds to
         loaded_friction = predictor.friction_torque(samples.dq, load + unfiltered[..., :10] @ solution[:10], samples.q)
         rest = unloaded - samples.filtered((loaded_friction - friction) * sure)
         squares = np.sum(samples.weight * residual**2, axis=0) / count
         precision = 1.0 / np.maximum(squares, max(1e-12 * float(np.mean(rest**2)), 1e-300))
-    found = solve(matrix, vector, len(vector), None)
     moving = count / len(samples)  # the residual of a joint is judged while it moves alone
     # every parameter is common to all joints here, as base parameters are
     covariance = covariance_of_estimate(
