@@ -19,7 +19,7 @@ help:
 	@echo 'make test         the quick tests, three in five, in some four minutes'
 	@echo 'make test-slow    the others: whole identifications, whole runs of nodes'
 	@echo 'make lint         ruff and mypy'
-	@echo 'make mutants      deliberate faults, one by one: does a test notice? (some twenty minutes)'
+	@echo 'make mutants      deliberate faults, one by one: does a test notice?'
 	@echo 'make audit        known weaknesses of what is installed with the package; needs the network, before a release'
 	@echo 'make coverage     all tests once more, and which branches no test takes'
 	@echo 'make test-matrix  all tests on the oldest and newest numpy, scipy, Python and ROS 2 that are supported'
@@ -96,7 +96,7 @@ $(VENV)/.coverage-extra: $(VENV)/.test
 	$(PIP) --editable '.[coverage]'
 	@touch $@
 
-# The node processes count too, which makes this slower than `make test`. COVERAGE_HTML=1 writes htmlcov/ as well.
+# The node processes count too, which makes this slower than `make test` and `make test-slow`. COVERAGE_HTML=1 writes htmlcov/ as well.
 coverage: $(VENV)/.coverage-extra
 	rm -f .coverage .coverage.*
 	$(BIN)/python -m coverage run -m pytest
