@@ -61,7 +61,7 @@ from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.identification.verdict import (
     COMPARE,
     WRONG,
-    expected,
+    error_elsewhere,
     good_for,
     good_for_nothing,
     judge_joints,
@@ -313,7 +313,7 @@ def conclude(
     spread, remedy = 0.0, size.cause or COMPARE
     if 'held_out' in metrics:
         regions, spread = metrics['held_out'].relative_error_total, spread_elsewhere(fit, rows, without)
-        left = expected(regions, spread)
+        left = error_elsewhere(regions, spread)
         said = (
             f'no other motion judged the model: on one, {left:.3g} % of the torque is to be expected unexplained; that '
             f'is {regions:.3g} % in states that were left out, and {spread:.2g} % by which the parameters are uncertain'

@@ -196,7 +196,7 @@ def good_for(
     usable: bool,
     elsewhere: float = 0.0,
 ) -> tuple[Use, ...]:
-    """Return what a model can be used for, on any motion.
+    """Return what a model can be used for.
 
     Parameters
     ----------
@@ -211,13 +211,13 @@ def good_for(
     usable : bool
     elsewhere : float
         What the parameters leave open of the torque on another motion, where none judged [%]. It adds to the error on
-        the data that judge as what is independent does, see :func:`expected`.
+        the data that judge as what is independent does, see :func:`error_elsewhere`.
     """
     error, torque = gravity
     worst = int(np.argmax(error))
     share = 100.0 * float(np.linalg.norm(error)) / max(float(np.linalg.norm(torque)), 1e-300)
     left = metrics.relative_error_total
-    total, consistent = expected(left, elsewhere), expected(consistent, elsewhere)
+    total, consistent = error_elsewhere(left, elsewhere), error_elsewhere(consistent, elsewhere)
     push = _STANDS_OUT * metrics.rmse * total / max(left, 1e-300)
     size = 100.0 * metrics.rmse / np.maximum(metrics.relative_error, 1e-300)  # root mean square of the torque
     felt = 100.0 * float(np.linalg.norm(push)) / max(float(np.linalg.norm(size)), 1e-300)
@@ -261,7 +261,7 @@ def good_for(
     )
 
 
-def expected(held_out: float, elsewhere: float) -> float:
+def error_elsewhere(held_out: float, elsewhere: float) -> float:
     """Return the error to be expected on another motion, sqrt(h^2 + s^2) [%], relative to the torque there.
 
     Parameters
