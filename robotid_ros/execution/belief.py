@@ -64,6 +64,7 @@ class Belief:
         self._track = np.zeros(n)  # the plausible places, whatever the velocities say
         self._witnessed, self._doubted, self._unlike = np.zeros(n), np.zeros(n), np.zeros(n)
         self._lie = np.zeros(n)  # what readings are off by, since the jump that no drive can make
+        self._jumped = np.full(n, -np.inf)  # when that was
         self._time, self._came = np.full(n, -np.inf), np.full(n, -np.inf)
         self._good = np.full(n, -np.inf)  # when a joint was believed last
         self.motion, self.place_time = JointMotion(position=np.zeros(n), velocity=np.zeros(n)), -np.inf
@@ -93,6 +94,7 @@ class Belief:
         jump = np.where(read & ~first, raw - self._lie - self._track, 0.0)
         possible = np.abs(jump) <= _FASTER * self._fastest * (gap + self._stamp_error) + _NOISE
         self._lie += np.where(possible, 0.0, jump)
+        self._jumped = np.where(possible, self._jumped, time)
         plausible = read & possible
         self._track = np.where(plausible, raw - self._lie, self._track)
         self._time = np.where(plausible, np.maximum(time, self._time), self._time)
@@ -110,7 +112,8 @@ class Belief:
         self._doubted += np.where(~agree & moving & (over <= GOES_ON), step, 0.0)
         witness = self._witnessed > _SOUND
         unlike = witness & np.isfinite(slope) & np.isfinite(told) & ~agree & (over <= 2.0 * _SLOPE)
-        good = plausible & ~unlike
+        # What jumped may jump again: among many random readings some are near enough by chance.
+        good = plausible & ~unlike & (time - self._jumped > _SOUND)
         both = np.minimum(np.abs(told), np.abs(slope))
         self.shown_speed = np.where(sane & np.isfinite(slope), both, 0.0)
         known = np.isfinite(slope) & (over <= GOES_ON)

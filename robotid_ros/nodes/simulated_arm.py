@@ -429,7 +429,7 @@ class SimulatedArm(Node):
     def _hold(self, now: float) -> None:
         """Hold the arm where it was measured, at once and at any speed, as the controller does."""
         self._goal, self._moves_until = None, now
-        self._parts.controller.hold(self._measured, now)
+        self._parts.controller.hold(self._measured)
 
     def _take(
         self,

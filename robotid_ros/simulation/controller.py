@@ -150,18 +150,17 @@ class TrajectoryFollower:
 
     def __init__(self, joint_names: Sequence[str], position: Array, *, blend: bool = False, cycle: float = 0.0) -> None:
         self.joint_names = tuple(joint_names)
-        n = len(self.joint_names)
         self._blend, self._cycle = blend, cycle
-        self._blendable = False
-        rest = np.zeros((1, n))
-        hold = TrajectoryPoints(
-            time=np.array([-np.inf]),
-            position=frozen_array(position, 'position', (n,), DataError)[None],
-            velocity=rest,
-            acceleration=rest,
-        )
+        self.hold(position)
+
+    def hold(self, position: Array) -> None:
+        """Hold a position, shape (n,), from now on; whatever was led before is forgotten [rad or m]."""
+        position = frozen_array(position, 'position', (len(self.joint_names),), DataError)[None]
+        rest = np.zeros_like(position)
+        points = TrajectoryPoints(time=np.array([-np.inf]), position=position, velocity=rest, acceleration=rest)
         # Paths by the time each takes over; the last but one is still followed until then.
-        self._paths: list[tuple[float, Spline]] = [(-np.inf, Spline(hold))]
+        self._paths: list[tuple[float, Spline]] = [(-np.inf, Spline(points))]
+        self._blendable = False
 
     def command(
         self,
@@ -458,17 +457,16 @@ class SimulatedController:
             self._behind, self._previous = 0.0, now  # a new trajectory begins in time, whatever the scaling
         self._holding = False
 
-    def hold(self, position: Array, now: float) -> None:
+    def hold(self, position: Array) -> None:
         """Hold the arm at a position, at once and at any speed."""
-        follower = self.follower
-        follower.command(follower.joint_names, None, [CommandPoint(0.0, np.asarray(position).tolist())], now)
+        self.follower.hold(position)
         self._behind, self._holding = 0.0, True
 
     def set_active(self, active: bool, now: float) -> None:
         """Activate the controller, which then holds its last command, or deactivate it."""
         if active and not self.active:
             self.active = True
-            self.hold(self._commanded, now)
+            self.hold(self._commanded)
             self._previous = now  # time that is stretched begins anew too
         self.active = active
 
@@ -488,7 +486,7 @@ class SimulatedController:
         q, dq, ddq = self.follower.sample(times - behind)
         dq, ddq = self.speed_scaling * dq, self.speed_scaling**2 * ddq
         if self.path_tolerance > 0.0 and not self._holding and (np.abs(q[0] - measured) > self.path_tolerance).any():
-            self.hold(measured, float(times[0]))
+            self.hold(measured)
             q, dq, ddq = self.follower.sample(times)
         if self._limits is not None:  # no step between two instants is beyond what they allow
             last, clamped = self._commanded, q.copy()

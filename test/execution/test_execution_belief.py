@@ -95,6 +95,18 @@ def test_the_larger_a_lie_the_less_it_moves_the_belief(size, sign):
     assert abs(belief.motion.velocity[1]) < 1.0
 
 
+@settings(deadline=None, max_examples=10)
+@given(size=st.floats(1.0, 300.0), seed=st.integers(0, 1000))
+def test_what_jumps_about_is_not_believed_where_it_is_near_by_chance(size, seed):
+    rng, (belief, _) = np.random.default_rng(seed), seen(lambda t: 0.5 * t, until=1.0)
+    for time in np.arange(1.0, 2.0, STEP):
+        with np.errstate(over='ignore'):
+            belief.receive(10.0**size * rng.standard_normal(2), None, time, 50.0 + time)
+        np.testing.assert_allclose(belief.motion.position, [0.3, 0.5], atol=2e-3)
+    back, _ = seen(lambda t: 0.5, begin=2.0, until=2.2, belief=belief)
+    assert back.silence(52.2, 0.11) is None  # and is believed again soon
+
+
 def test_a_late_stamp_is_no_jump_where_it_may_be_so_late():
     """At 2 rad/s a stamp that hardly goes on for 30 ms, with messages lost between, looks like a jump of 0.06 rad."""
     for allowed, jumps in ((0.0, True), (0.05, False)):

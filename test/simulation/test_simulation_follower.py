@@ -285,10 +285,12 @@ def test_no_sequence_of_commands_makes_the_reference_jump(commands, blend) -> No
     np.testing.assert_array_equal(q[-1], commands[-1][2][-1])
 
 
-def test_a_controller_that_is_active_again_holds_its_last_command_whatever_its_time() -> None:
+@pytest.mark.parametrize('blend', [False, True])
+def test_a_controller_that_is_active_again_holds_its_last_command_whatever_its_time(blend) -> None:
     """It was inactive and its time was stretched meanwhile: it leapt to where the trajectory before leads."""
-    arm = SimulatedController(JOINTS, np.zeros(2))
-    arm.command(JOINTS, None, [CommandPoint(1.0, (2.0, 2.0), REST, REST)], now=0.0)
+    arm = SimulatedController(JOINTS, np.zeros(2), blend=blend, cycle=0.01)
+    points = [CommandPoint(time, (2.0 * time, 2.0), REST, REST) for time in (0.2, 1.0)]
+    arm.command(JOINTS, None, points, now=0.0)
     held = arm.sample(np.array([0.5]), np.zeros(2))[0]
     arm.set_active(False, 0.51)
     arm.speed_scaling = 0.1
