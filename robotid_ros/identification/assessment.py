@@ -11,6 +11,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from robotid_ros.identification.samples import ENOUGH, evenly_weighted
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.terms import PLAIN
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
-from robotid_ros.identification.verdict import Metrics, beaten_by_plain, torque_metrics
+from robotid_ros.identification.verdict import Metrics, beaten_by_plain, left_of_variation, torque_metrics
 from robotid_ros.model.robot_model import RobotModel
 
 _BEYOND, _LEAST_REACH = 1.5, 0.1  # of another motion: times the range, at least so far [rad or m]
@@ -101,11 +102,24 @@ def left_by_bodies(judged: Metrics, seen: Metrics, solid: Metrics) -> float:
     return float(np.sqrt(max(judged.relative_error_total**2 + lost, 0.0)))
 
 
-def held_out(fit: TorqueFit, rows: Rows, model: RobotModel, setup: SetUp) -> tuple[Metrics, Array, Score]:
-    """Return the errors in groups of states that were held out, the parameters (K, b + n k) of the others, and a score.
+class HeldOut(NamedTuple):
+    """Each group of states, predicted by a fit without it.
 
-    The score is of the recorded efforts, which all set-ups share. The friction's shape and the weights are those of the
-    fit, which saw all groups.
+    ``metrics``: errors [N m, %]. ``varies``: what is left of what the torque varies by, see
+    :func:`~robotid_ros.identification.verdict.left_of_variation` [%]. ``without``, shape (K, b + n k): base and linear
+    friction parameters of the others. ``score``: of the recorded efforts, which all set-ups share.
+    """
+
+    metrics: Metrics
+    varies: float
+    without: Array
+    score: Score
+
+
+def held_out(fit: TorqueFit, rows: Rows, model: RobotModel, setup: SetUp) -> HeldOut:
+    """Return the errors in groups of states that were held out.
+
+    The friction's shape and the weights are those of the fit, which saw all groups.
     """
     base = rows.base
     assert isinstance(base, BaseParameters)
@@ -118,8 +132,12 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel, setup: SetUp) -> tup
     found = Bench.of(samples, label, rigid, own).without(solve)
     predicted = predicted_by_others(label, samples.recorded(rigid), samples.recorded(own), found)
     measured, predicted = samples.measured @ model.drives, predicted @ model.drives
-    metrics = torque_metrics(model.joint_names, measured, predicted)
-    return metrics, found, Score.of_errors(setup.efforts(measured - predicted), label)
+    return HeldOut(
+        metrics=torque_metrics(model.joint_names, measured, predicted),
+        varies=left_of_variation(measured, predicted),
+        without=found,
+        score=Score.of_errors(setup.efforts(measured - predicted), label),
+    )
 
 
 def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
@@ -160,19 +178,36 @@ def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
 
 
 def error_at_rest(
-    fit: TorqueFit, rows: Rows, model: RobotModel, judging: Sequence[Dataset] = ()
+    fit: TorqueFit, rows: Rows, model: RobotModel, judging: Sequence[Dataset] = (), without: Array | None = None
 ) -> tuple[Array, Array]:
     """Return the error of the torque that holds the arm at rest, and that torque, root mean squares, shape (n,) [N m].
 
-    The error is what the parameters' covariance leaves open in the places of the motion, and what the model leaves of
-    the torque in the mean of each group of states, of the recordings that are ``judging`` where there are some.
+    An arm that is held by its model goes wherever it is led: places are random ones between the joint limits, of a
+    turn where these are further apart, or there are none. The error is what the parameters' covariance and the
+    jackknife leave open there, see :func:`spread_elsewhere`, and what the model leaves of the torque in the mean of
+    each group of states, of the recordings that are ``judging`` where there are some.
+
+    Parameters
+    ----------
+    fit : TorqueFit
+    rows : Rows
+    model : RobotModel
+    judging : sequence of Dataset
+    without : ndarray, shape (K, b + n k), optional
+        Base and linear friction parameters without each group.
     """
-    samples, drives = rows.samples.thinned(ENOUGH), model.drives
-    still = np.zeros_like(samples.q)
-    holding = np.einsum('mj,Nmb->Njb', drives, rows.base.regressor(samples.q, still, still), optimize=True)
-    b = len(fit.base_values)
-    left_open = np.einsum('Nnb,bc,Nnc->n', holding, fit.covariance[:b, :b], holding, optimize=True) / len(samples)
-    judged = evenly_weighted(judging, model, fit.bandwidth) if judging else samples
+    samples, drives, limits = rows.samples, model.drives, model.limits
+    middle = 0.5 * (samples.q.min(axis=0) + samples.q.max(axis=0))
+    low, high = np.maximum(limits.lower, middle - np.pi), np.minimum(limits.upper, middle + np.pi)
+    q = np.random.default_rng(0).uniform(np.minimum(low, high), np.maximum(low, high), (ENOUGH // 4, samples.n))
+    still, b = np.zeros_like(q), len(fit.base_values)
+    holding = np.einsum('mj,Nmb->Njb', drives, rows.base.regressor(q, still, still), optimize=True)
+    covariance = fit.covariance[:b, :b]
+    if without is not None:
+        changes = without[:, :b] - without[:, :b].mean(axis=0)
+        covariance = covariance + (len(changes) - 1) / len(changes) * changes.T @ changes
+    left_open = np.einsum('Nnb,bc,Nnc->n', holding, covariance, holding, optimize=True) / len(q)
+    judged = evenly_weighted(judging, model, fit.bandwidth) if judging else samples.thinned(ENOUGH)
     torque = predicted_torque(rows.base, fit.friction, fit.base_values, fit.friction_parameters, judged)
     missed, label = (judged.measured - torque) @ drives, groups(judged, GROUPS)
     means = np.array([missed[label == k].mean(axis=0) for k in np.unique(label)])

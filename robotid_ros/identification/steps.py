@@ -23,6 +23,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.assembly import assembled, provenance_of
 from robotid_ros.identification.assessment import (
+    HeldOut,
     error_at_rest,
     errors_in_motion,
     first_answer,
@@ -60,19 +61,17 @@ from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.identification.verdict import (
     COMPARE,
-    WRONG,
-    error_elsewhere,
     good_for,
     good_for_nothing,
     judge_joints,
     known_parameters,
     moved,
+    of_another_motion,
     overall,
 )
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
-_ANOTHER = 'record a longer, varied one, or give another with --validate'
 _ELSEWHERE = 2.0, 10.0  # times the training's error, and % of the torque: more on another motion has a cause
 
 
@@ -158,13 +157,11 @@ def identify(
         # What a simple model takes for another set-up may be friction that the whole one knows.
         report(0.75, 'compare with the set-up without its last finding')
         other = _fitted(training, model, simpler[-1], config, silent, strokes)
-        (with_it, _, new), (without, _, old) = (
-            held_out(fit, chosen.rows, arm, chosen.setup) for arm, chosen, fit, _ in (kept, other)
-        )
-        gained, last, held = old.gain(new)[0], setup.findings[-1], simpler.pop()
+        new, old = (held_out(fit, chosen.rows, arm, chosen.setup) for arm, chosen, fit, _ in (kept, other))
+        gained, last, held = old.score.gain(new.score)[0], setup.findings[-1], simpler.pop()
         if gained > (WORTH if setup.lost and not held.lost else 0.0):  # what cannot be undone has to be worth a refusal
             break
-        left = [f'{each.relative_error_total:.3g} %' for each in (without, with_it)]
+        left = [f'{each.metrics.relative_error_total:.3g} %' for each in (old, new)]
         holds = '; '.join(each.text for each in held.findings) or 'as described'
         said = f'the whole model leaves {left[0]} of held-out torque, and predicts no better with {left[1]} and this'
         found = replace(found, chosen=f'{holds}: {said}: {last.text}')
@@ -286,9 +283,10 @@ def conclude(
     sets = {'training': list(chosen.datasets), **judges}
     metrics = {name: fit_metrics(base, fit, model, listed) for name, listed in sets.items()}
     seen = judge = 'validation' if 'validation' in metrics else 'training'
+    left_out: HeldOut | None = None
     if judge == 'training' and config.automatic:
-        judge = 'held_out'
-        metrics[judge], without, _ = held_out(fit, rows, model, chosen.setup)
+        judge, left_out = 'held_out', held_out(fit, rows, model, chosen.setup)
+        metrics[judge] = left_out.metrics
     samples = rows.samples
     size = torque_size(sets['training'], model)
     verdicts = judge_joints(
@@ -311,16 +309,11 @@ def conclude(
         cause=size.cause,
     )
     spread, remedy = 0.0, size.cause or COMPARE
-    if 'held_out' in metrics:
-        regions, spread = metrics['held_out'].relative_error_total, spread_elsewhere(fit, rows, without)
-        left = error_elsewhere(regions, spread)
-        said = (
-            f'no other motion judged the model: on one, {left:.3g} % of the torque is to be expected unexplained; that '
-            f'is {regions:.3g} % in states that were left out, and {spread:.2g} % by which the parameters are uncertain'
-        )
-        if spread > regions and not size.cause:
-            remedy = f'the motion is too short, or too much alike: {_ANOTHER}'
-        if usable and left > WRONG:
+    if left_out is not None:
+        spread = spread_elsewhere(fit, rows, left_out.without)
+        said, refused, advice = of_another_motion(left_out.metrics.relative_error_total, spread, left_out.varies)
+        remedy = size.cause or advice
+        if usable and refused:
             usable, reason = False, f'{said}; {remedy}'
         else:
             notes = (said,)
@@ -330,7 +323,7 @@ def conclude(
     uses = good_for(
         metrics[judge],
         left_by_bodies(metrics[judge], metrics[seen], solid_metrics[seen]),
-        error_at_rest(fit, rows, model, judges.get('validation', ())),
+        error_at_rest(fit, rows, model, judges.get('validation', ()), left_out and left_out.without),
         known_parameters(fit.base_values, fit.std[: len(fit.base_values)]),
         usable,
         spread,

@@ -120,7 +120,7 @@ def torque_metrics(joint_names: tuple[str, ...], measured: Array, predicted: Arr
     )
 
 
-WRONG = 50.0  # % of a joint's torque: a model that leaves more than half unexplained is of no use
+_WRONG = 50.0  # % of a joint's torque: a model that leaves more than half unexplained is of no use
 _NOISE = 1.5  # times the noise of the torque signal: a smaller error is as good as the recording allows
 _FEEDS = 30.0  # % of the torque: what is left to the controller is a third of what it had to do
 _KNOWN = 10.0  # % of a parameter, and of the torque at rest: an arm compensated so far stands still by its friction
@@ -132,6 +132,7 @@ STILL = 0.05  # rad or m: a joint that moves less holds its position, and its fr
 
 _WHERE = {'held_out': 'states that were left out'}
 _HINTS = {'validation': ': is it the same arm, in the same units?'}
+_ANOTHER = 'record a longer, varied one, or give another with --validate'
 COMPARE = 'compare payload, mount and torque signals with what was said of them, and excite the arm more'
 
 
@@ -228,8 +229,8 @@ def good_for(
             name='gravity compensation',
             good=usable and share < _KNOWN,
             number=float(error.max()),
-            text=f'error at rest up to {error.max():.3g} N m ({names[worst]}), '
-            + (f'{share:.2g} % of the torque there' if share < _NOTHING else 'where gravity asks for next to nothing'),
+            text=f'error at rest up to {error.max():.3g} N m ({names[worst]}) between the joint limits, '
+            + (f'{share:.3g} % of the torque there' if share < _NOTHING else 'where gravity asks for next to nothing'),
         ),
         Use(
             name='feed-forward',
@@ -272,6 +273,50 @@ def error_elsewhere(held_out: float, elsewhere: float) -> float:
         s, what the parameters leave open on another motion [%].
     """
     return float(np.hypot(held_out, elsewhere))
+
+
+def of_another_motion(held_out: float, elsewhere: float, varies: float) -> tuple[str, bool, str]:
+    """Return what to expect of a motion that nobody showed, whether that is of no use, and what to do where it is.
+
+    Parameters
+    ----------
+    held_out, elsewhere : float
+        Of :func:`error_elsewhere` [%].
+    varies : float
+        Of :func:`left_of_variation`, in states of this motion that were left out [%].
+    """
+    left, flat = error_elsewhere(held_out, elsewhere), varies > _WRONG
+    said = (
+        f'no other motion judged the model: on one, {left:.3g} % of the torque is to be expected unexplained; that is '
+        f'{held_out:.3g} % in states that were left out, and {elsewhere:.3g} % by which the parameters are uncertain'
+    )
+    if flat:
+        said += f'; of what the torque varies by, the model leaves {varies:.0f} %: it tells hardly more than a constant'
+    advice = f'the motion is too short, or too much alike: {_ANOTHER}' if flat or elsewhere > held_out else COMPARE
+    return said, flat or left > _WRONG, advice
+
+
+def left_of_variation(measured: Array, predicted: Array) -> float:
+    """Return what a model leaves of what the torque varies by, both without the noise of the signal [%].
+
+        100 sqrt(sum_j S(tau_j - p_j) / sum_j S(tau_j - mean tau_j)),   S(x) = mean x_i^2 - mean (x_{i+1} - x_i)^2 / 2
+
+    A constant leaves all of it, however much of the torque itself it is. Noise that differs from one sample to the
+    next is half of the mean square successive difference (von Neumann, Kent, Bellinson and Hart, Annals of Mathematical
+    Statistics 12 (1941), 153-162).
+
+    Parameters
+    ----------
+    measured, predicted : ndarray, shape (N, n)
+        tau and p, in the order in which they were recorded [N m].
+    """
+
+    def smooth(values: Array) -> float:
+        square = np.mean(values**2, axis=0) - 0.5 * np.mean(np.diff(values, axis=0) ** 2, axis=0)
+        return float(np.maximum(square, 0.0).sum())
+
+    whole = smooth(measured - measured.mean(axis=0))
+    return 100.0 * float(np.sqrt(smooth(measured - predicted) / whole)) if whole > 0.0 else 0.0
 
 
 def good_for_nothing(uses: Sequence[Use], remedy: str = COMPARE) -> str:
@@ -369,10 +414,10 @@ def judge_joints(
             told = f'{error:.3g} N m' if in_motion is None else f'{in_motion[j]:.3g} N m in motion ({error:.3g} in all)'
             reason = f'its torque error is {told} in {where}, above the threshold of {limit[j]:.3g}'
             advice = 'excite the arm better, or choose another friction model'
-        elif relative > WRONG and error > _NOISE * noise[j]:
+        elif relative > _WRONG and error > _NOISE * noise[j]:
             reason = f'the model leaves {relative:.0f} % of its torque unexplained in {where}'
             advice = 'check its torque signal; excite it more, or over more of its range'
-        elif relative > WRONG:
+        elif relative > _WRONG:
             usable, reason = True, f'its torque is mostly noise, {noise[j]:.3g} N m beside an error of {error:.3g} N m'
             advice = 'average over more periods of a motion that repeats'
         else:
@@ -412,13 +457,13 @@ def overall(
     """
     total = metrics.relative_error_total
     if doubt:
-        rest = f'; even so, {total:.0f} % of the torque is left unexplained' if total > WRONG else ''
+        rest = f'; even so, {total:.0f} % of the torque is left unexplained' if total > _WRONG else ''
         return False, doubt + rest + (f': {cause}' if rest and cause else '')
     if still_open:
         listed = ', '.join(still_open[:3]) + (', ...' if len(still_open) > 3 else '')
         return False, f'the data leave {len(still_open)} of {base} base parameters open: {listed}; excite all joints'
     wrong = [verdict for verdict in joints if not verdict.usable]
-    if total > WRONG:
+    if total > _WRONG:
         hint = f': {cause}' if cause else _HINTS.get(judged_by, '')
         known = _told(wrong)
         text = f'the model leaves {total:.0f} % of the torque unexplained in {judged_by}{hint}'

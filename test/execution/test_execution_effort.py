@@ -10,6 +10,7 @@
 
 """Efforts that tell of a push: found where there is one, and only there; how long a simulated arm presses on a wall."""
 
+import re
 from dataclasses import replace
 from itertools import repeat
 from types import SimpleNamespace
@@ -185,7 +186,8 @@ def test_efforts_of_coupled_motors_are_taken_to_their_joints(known):
         assert found is not None
         assert found[0] - PLAN.begin - 1.0 < 0.1
         assert "joint 'joint2'" in found[1]
-        assert 'where its model needs' in found[1]
+        shown = float(re.search(r'is (\S+) where its model needs', found[1])[1])
+        assert shown == pytest.approx(pushed_[np.abs(TIMES - found[0]) < 0.05, 1].mean(), abs=1.5)
     else:  # the second joint's torque needs the third motor's unit
         assert found is None or 'where its model needs' not in found[1]
 

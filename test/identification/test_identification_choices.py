@@ -430,8 +430,10 @@ def test_joints_are_judged_by_states_that_were_left_out() -> None:
         result.joints[1].reason
         == f'the model leaves {told:.0f} % of its torque unexplained in states that were left out'
     )
-    simulates = next(use for use in result.good_for if use.name == 'simulation')
-    assert simulates.number > 0.98 * result.metrics['held_out'].relative_error_total
+    feeds, simulates = (
+        use.number for use in result.good_for if use.name in ('feed-forward', 'simulation')
+    )  # with what is open elsewhere, in both
+    assert simulates > 0.98 * feeds
 
 
 @pytest.mark.slow

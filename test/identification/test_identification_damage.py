@@ -25,6 +25,7 @@ from robotid_ros.friction import friction_model
 from robotid_ros.identification import (
     IdentificationConfig,
     IdentificationResult,
+    TorquePredictor,
     identify,
     plausibility,
     validate,
@@ -34,6 +35,7 @@ from robotid_ros.identification.information import Rows
 from robotid_ros.identification.least_squares import least_squares
 from robotid_ros.identification.samples import as_samples
 from robotid_ros.identification.setup import SetUp
+from robotid_ros.identification.verdict import left_of_variation, of_another_motion
 from robotid_ros.model import RobotModel
 from robotid_ros.workflow import Files, identify_files
 
@@ -283,6 +285,69 @@ def test_a_short_motion_is_usable_only_where_another_one_is_predicted() -> None:
             assert short.usable or 'the motion is too short, or too much alike: record' in short.reason
             verdicts.append(short.usable)
     assert 0.2 < np.mean(verdicts) < 0.8
+
+
+@pytest.mark.usefixtures('set_up_as_described')
+@pytest.mark.parametrize('size', [1e-3, 1.0])
+def test_a_model_that_explains_hardly_more_than_a_constant_is_refused(size: float) -> None:
+    """Beside a load of twenty times what the torque varies by, a torque that follows no motion is a small part."""
+    described, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(3)
+    model = replace(described, inertial=size * described.inertial)
+    time, q, dq, ddq = fourier_motion(2, rng, size=0.1)
+    own = pinocchio_torque(model, q, dq, ddq) + 0.2 * size * np.sign(dq)
+    varies = np.linalg.norm(own.std(axis=0))
+    other, noise = np.sin(np.outer(time, [4.6, 3.4])) * varies, rng.standard_normal(own.shape) * varies
+    load = 20.0 * varies * np.sign(own.mean(axis=0))
+    for added, refused in ((0.1 * other, False), (1.5 * other, True), (noise, False)):
+        recording = Recording(joint_names=model.joint_names, time=time, position=q, effort=own + load + added)
+        result = identify(process_recording(recording), model)
+        assert ('hardly more than a constant' in result.reason) == refused, result.reason
+        assert result.usable != refused
+        assert result.metrics['held_out'].relative_error_total < 25.0
+
+
+@pytest.mark.parametrize('noise', [0.0, 0.1, 3.0])
+def test_noise_is_no_part_of_what_a_torque_varies_by(noise: float) -> None:
+    """Of sines about any mean, 3 of 4 and 0 of 2 N m are left, whatever noise there is; of a constant, all."""
+    time, rng = np.arange(200_000) / 100.0, np.random.default_rng(0)
+    torque = 1e3 + np.sin(np.outer(time, [1.0, 2.3])) * [4.0, 2.0]
+    measured, predicted = (
+        torque + noise * rng.standard_normal(torque.shape),
+        torque - 0.75 * (torque - 1e3) * [1.0, 0.0],
+    )
+    assert left_of_variation(measured, predicted) == pytest.approx(100.0 * 3.0 / np.hypot(4.0, 2.0), rel=0.02)
+    assert left_of_variation(measured, np.full_like(torque, 1e3)) == pytest.approx(100.0, rel=0.01)
+    assert left_of_variation(torque, torque) == 0.0
+    assert left_of_variation(np.ones((10, 2)), np.zeros((10, 2))) == 0.0
+
+
+def test_another_motion_is_refused_for_what_is_left_or_open_there_or_varies() -> None:
+    for numbers, refused in (((40.0, 20.0, 45.0), False), ((40.0, 40.0, 45.0), True), ((4.0, 2.0, 55.0), True)):
+        said, found, advice = of_another_motion(*numbers)
+        assert found == refused
+        assert f'{np.hypot(*numbers[:2]):.3g} % of the torque is to be expected' in said
+        assert ('a longer, varied one' in advice) == (numbers[2] > 50.0)
+    assert 'a longer, varied one' in of_another_motion(2.0, 60.0, 2.0)[2]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures('set_up_as_described')
+def test_the_error_at_rest_is_that_of_places_that_the_motion_never_saw() -> None:
+    """Of arms whose masses are described wrongly, and that move by a hundredth of a radian: true over told."""
+    model, shares = RobotModel.from_urdf(TWO_LINKS), []
+    low, high = np.maximum(model.limits.lower, -np.pi), np.minimum(model.limits.upper, np.pi)
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        described = replace(model, inertial=rng.uniform(0.5, 1.5, (2, 1)) * model.inertial)
+        motion = fourier_motion(2, rng, size=0.01)
+        torque = pinocchio_torque(model, *motion[1:]) + 0.5 * np.sign(motion[2])
+        result = identify(dataset(model, motion, torque + 0.2 * rng.standard_normal(torque.shape)), described)
+        q = rng.uniform(low, high, (500, 2))
+        still = np.zeros_like(q)
+        missed = pinocchio_torque(model, q, still, still) - TorquePredictor(described, result).gravity_torque(q)
+        (told,) = (use.number for use in result.good_for if use.name == 'gravity compensation')
+        shares.append(float(np.sqrt(np.mean(missed**2, axis=0)).max()) / told)
+    assert 0.1 < np.sqrt(np.mean(np.square(shares))) < 0.8, shares
 
 
 @pytest.mark.usefixtures('set_up_as_described')

@@ -711,6 +711,9 @@ def _give_descriptions(client: Client, node: NodeProcess, folder: Path) -> None:
     (folder / 'broken.csv').write_text('time\n', encoding='utf-8')
     assert client.call('clear').success
     assert not client.call('identify').success  # the files are there, and forgotten
+    client.description.publish(String(data=heavier))  # by another arm too
+    client.until(lambda: node.output.count('robot heavier') == 2, 'the other arm being taken')
+    assert not client.call('identify').success
 
 
 def two_arms() -> str:
