@@ -355,11 +355,11 @@ def test_light_and_heavy_fast_and_slow_arms_are_identified_alike(mass: float, ti
     one, other = found = identified_in_units(1.0, 1.0), identified_in_units(mass, time)
     assert one.usable == other.usable is True
     errors = [each.metrics['validation'].relative_error_total for each in found]
-    assert errors[1] == pytest.approx(errors[0], rel=1e-3)
+    assert errors[1] == pytest.approx(errors[0], rel=1e-6)
     assert [use.good for use in one.good_for] == [use.good for use in other.good_for]
-    np.testing.assert_allclose(other.inertial[:, 9], mass * one.inertial[:, 9], rtol=0.02)
+    np.testing.assert_allclose(other.inertial[:, 9], mass * one.inertial[:, 9], rtol=1e-5)
     size = np.abs(one.inertial).max(axis=0)
-    np.testing.assert_allclose(other.inertial / (mass * size), one.inertial / size, rtol=0, atol=0.02)
+    np.testing.assert_allclose(other.inertial / (mass * size), one.inertial / size, rtol=0, atol=1e-5)
 
 
 @pytest.mark.slow
