@@ -504,73 +504,41 @@ def factored(graph: Graph, outputs: Sequence[int]) -> tuple[Graph, tuple[int, ..
     return new, graph.rewritten((node for node in order if node not in merged), outputs, new, shortened)
 
 
-class Coefficients:
-    """Collects the distinct linear combinations of parameters in formulas.
+def with_coefficients(
+    graph: Graph, outputs: Sequence[int], first: int, count: int
+) -> tuple[Graph, tuple[int, ...], Array]:
+    """Return a graph, linear in parameters, with coefficients in their place, the outputs in it, and the coefficients.
 
-    The parameters, ``count`` of them, are a graph's inputs from number ``first`` on; the motion's come before.
+    The parameters, ``count`` of them, are the graph's inputs from number ``first`` on; the motion's come before. The
+    coefficients are the distinct linear combinations of parameters in the formulas, by their weights, shape (m, count).
     """
+    order = graph.schedule(outputs)
+    linear: dict[int, Array] = {}  # the parameters' weights in each node that is linear in them alone
+    for node in order:
+        kind, arguments = graph.kind[node], graph.arguments(node)
+        if kind == Op.INPUT and graph.first[node] >= first:
+            linear[node] = np.eye(count)[graph.first[node] - first]
+        elif kind == Op.ADD and all(a >> 1 in linear for a in arguments):
+            linear[node] = np.asarray(sum(-linear[a >> 1] if a & 1 else linear[a >> 1] for a in arguments))
+        elif kind == Op.MULTIPLY and graph.kind[arguments[0] >> 1] == Op.CONSTANT and arguments[1] >> 1 in linear:
+            linear[node] = graph.value[arguments[0] >> 1] * linear[arguments[1] >> 1]
+    needed = {reference >> 1 for reference in outputs}
+    for node in reversed(order):
+        if node in needed and node not in linear:
+            needed.update(argument >> 1 for argument in graph.arguments(node))
+    new = Graph()
+    numbers: dict[tuple[float, ...], int] = {}  # of the coefficients, by their weights
 
-    def __init__(self, first: int, count: int) -> None:
-        self.first, self.count = first, count
-        self._rows: dict[bytes, int] = {}
-        self._matrix: list[Array] = []
+    def coefficient(node: int, _: object) -> int | None:
+        form = linear.get(node)
+        if form is None:
+            return None
+        sign = int(form.any() and form[np.flatnonzero(form)[0]] < 0.0)
+        weights = tuple((-form if sign else form).tolist())
+        return new.input(first + numbers.setdefault(weights, len(numbers))).reference ^ sign
 
-    @property
-    def matrix(self) -> Array:
-        """Coefficients from parameters, shape (len(self), count)."""
-        return np.array(self._matrix).reshape(-1, self.count)
-
-    def single(self, position: int) -> int:
-        """Return the number of the coefficient that is one parameter."""
-        return self._number(np.eye(self.count)[position])
-
-    def extract(self, graph: Graph, outputs: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
-        """Return the graph, linear in the parameters, with coefficients in their place, and the outputs in it."""
-        order = graph.schedule(outputs)
-        linear: dict[int, Array] = {}
-        for node in order:
-            form = self._form(graph, node, linear)
-            if form is not None:
-                linear[node] = form
-        needed = {reference >> 1 for reference in outputs}
-        for node in reversed(order):
-            if node in needed and node not in linear:
-                needed.update(argument >> 1 for argument in graph.arguments(node))
-        new = Graph()
-
-        def coefficient(node: int, _: object) -> int | None:
-            form = linear.get(node)
-            if form is None:
-                return None
-            sign = int(form.any() and form[np.flatnonzero(form)[0]] < 0.0)
-            row = -form if sign else form
-            return new.input(self.first + self._number(row + 0.0)).reference ^ sign
-
-        return new, graph.rewritten((node for node in order if node in needed), outputs, new, coefficient)
-
-    def _form(self, graph: Graph, node: int, linear: dict[int, Array]) -> Array | None:
-        """Return the parameters' weights in a node that is linear in them alone."""
-        kind = graph.kind[node]
-        if kind == Op.INPUT:
-            number = graph.first[node] - self.first
-            return np.eye(self.count)[number] if number >= 0 else None
-        if kind == Op.ADD:
-            parts = [(argument, linear.get(argument >> 1)) for argument in graph.arguments(node)]
-            if any(form is None for _, form in parts):
-                return None
-            return np.asarray(sum((-form if a & 1 else form) for a, form in parts if form is not None))
-        if kind == Op.MULTIPLY:
-            first, second = graph.first[node], graph.second[node]
-            form = linear.get(second >> 1)
-            if graph.kind[first >> 1] == Op.CONSTANT and form is not None:
-                return np.asarray(graph.value[first >> 1] * form)
-        return None
-
-    def _number(self, row: Array) -> int:
-        index = self._rows.setdefault(row.tobytes(), len(self._matrix))
-        if index == len(self._matrix):
-            self._matrix.append(row)
-        return index
+    references = graph.rewritten((node for node in order if node in needed), outputs, new, coefficient)
+    return new, references, np.array(list(numbers)).reshape(-1, count)
 
 
 def at_joints(function: GraphFunction, drives: Array) -> GraphFunction:

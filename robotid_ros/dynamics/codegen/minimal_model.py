@@ -15,7 +15,7 @@ Robotics and Automation 3 (1987), with the choices of :mod:`robotid_ros.dynamics
 searched for the fewest operations.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -26,7 +26,6 @@ from robotid_ros.arrays import Array, IntArray, frozen_array
 from robotid_ros.dynamics.base_parameter_set import BaseParameters, base_parameters, reduced_columns
 from robotid_ros.dynamics.chain import checked_output, checked_samples, sample_motion
 from robotid_ros.dynamics.codegen.expression import (
-    Coefficients,
     Expression,
     Graph,
     GraphFunction,
@@ -36,6 +35,7 @@ from robotid_ros.dynamics.codegen.expression import (
     at_joints,
     combined,
     factored,
+    with_coefficients,
 )
 from robotid_ros.dynamics.codegen.kernel import (
     CompiledKernel,
@@ -319,18 +319,15 @@ def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float
 
 
 def trace_torques(
-    base: BaseParameters, chain: MinimalChain, columns: IntArray, form: Form, *, at_rest: bool = False
+    base: BaseParameters, chain: MinimalChain, columns: IntArray, form: Form
 ) -> tuple[Graph, tuple[int, ...]]:
     """Return the torques of the rigid body as a graph whose inputs are q, dq, ddq and the local parameters.
 
-    ``columns`` are those of :func:`local_parameters`. At rest there are no velocities, accelerations and rotor
-    inertias: the torques of gravity.
+    ``columns`` are those of :func:`local_parameters`.
     """
     model, graph = base.model, Graph()
     n = model.n
     q, dq, ddq = graph.inputs(0, n), graph.inputs(n, n), graph.inputs(2 * n, n)
-    if at_rest:
-        dq = ddq = [graph.constant(0.0)] * n
     parameters: list[dict[str, Number]] = [{} for _ in range(n)]
     symbols = drive_symbols(**base.options)
     rotors: list[tuple[int, Expression]] = []
@@ -343,7 +340,7 @@ def trace_torques(
     moved = [combined(model.coupling, x) for x in (q, dq, ddq)]
     torques = TorqueTracer(graph, chain, form, moved, parameters).torques()
     result = combined(model.coupling.T, [torque + graph.constant(0.0) for torque in torques])
-    for joint, parameter in rotors if not at_rest else ():
+    for joint, parameter in rotors:
         result[joint] = result[joint] + ddq[joint] * parameter
     return graph, tuple(torque.reference for torque in result)
 
@@ -396,9 +393,6 @@ def shortest_form(
         if progress is not None:
             progress(min(0.9, at / (3.0 * len(flips))), f'{cost(best)[0]} operations')
     return best, *geometry(best.sides)
-
-
-_RIGID = ('rigid_body', 'gravity')
 
 
 def minimal_model(
@@ -474,22 +468,30 @@ def _functions(
     motion, last = motion_inputs(n), InputBlock('coefficients', coefficients, shared=True)
     functions: dict[str, GraphFunction] = {}
 
-    def loaded(name: str) -> tuple[Graph, list[Expression]]:
-        graph = Graph.from_arrays(arrays[f'{name}_nodes'], arrays[f'{name}_values'])
-        return graph, [Expression(graph, int(reference)) for reference in arrays[f'{name}_outputs']]
+    def loaded() -> Graph:
+        return Graph.from_arrays(arrays['nodes'], arrays['values'])
 
-    def add(name: str, graph: Graph, outputs: Sequence[Expression], *inputs: InputBlock) -> None:
-        references = tuple(output.reference for output in outputs)
-        functions[name] = GraphFunction(name=name, graph=graph, inputs=inputs, references=references)
+    def add(name: str, graph: Graph, references: Iterable[int], *inputs: InputBlock) -> None:
+        functions[name] = GraphFunction(name=name, graph=graph, inputs=inputs, references=tuple(references))
 
-    graph, torques = loaded('rigid_body')
+    outputs = arrays['outputs'].astype(int).tolist()
+    graph = loaded()
+    torques = [Expression(graph, reference) for reference in outputs]
     losses = _friction_torques(graph, torques, n, arrays, friction)
-    add('inverse_dynamics', graph, [a + b for a, b in zip(torques, losses, strict=True)], *motion, last)
-    add('rigid_body', *loaded('rigid_body'), *motion, last)
-    add('gravity', *loaded('gravity'), motion[0], last)
+    whole = (a + b for a, b in zip(torques, losses, strict=True))
+    add('inverse_dynamics', graph, (torque.reference for torque in whole), *motion, last)
+    add('rigid_body', loaded(), outputs, *motion, last)
+    still = Graph()
+
+    def at_rest(slot: int) -> int:
+        if slot < n:
+            return still.input(slot).reference
+        return still.constant_reference(0.0) if slot < 3 * n else still.input(slot - 2 * n).reference
+
+    add('gravity', *factored(still, functions['rigid_body'].with_inputs(still, at_rest)), motion[0], last)
     graph = Graph()
     losses = _friction_torques(graph, graph.inputs(2 * n, n), n, arrays, friction)
-    add('friction', graph, losses, *motion[:2], InputBlock('load', n), last)
+    add('friction', graph, (loss.reference for loss in losses), *motion[:2], InputBlock('load', n), last)
     return functions
 
 
@@ -519,25 +521,22 @@ def _friction_torques(
 def _generate(
     base: BaseParameters, tolerance: float, snap: float, progress: Progress | None
 ) -> dict[str, Array | IntArray]:
-    """Return the rigid body's graphs with coefficients for inputs, and which coefficients are friction's."""
-    n = base.model.n
+    """Return the rigid body's graph with coefficients for inputs, these, and which of them are those of friction."""
+    n, symbols = base.model.n, drive_symbols(**base.options)
     form, chain, columns, local_map = shortest_form(base, tolerance, snap, progress)
-    coefficients = Coefficients(3 * n, len(columns))
-    arrays: dict[str, Array | IntArray] = {}
-    for name in _RIGID:
-        traced = trace_torques(base, chain, columns, form, at_rest=name == 'gravity')
-        graph, outputs = coefficients.extract(*factored(*traced))
-        nodes, arrays[f'{name}_values'] = graph.arrays()
-        if name == 'gravity':  # a function of q alone: the coefficients are numbered from n on instead of 3 n
-            nodes[1, (nodes[0] == Op.INPUT) & (nodes[1] >= 3 * n)] -= 2 * n
-        arrays[f'{name}_nodes'] = nodes
-        arrays[f'{name}_outputs'] = np.array(outputs, dtype=np.int64)
-    symbols = drive_symbols(**base.options)
-    drives = []
+    traced = factored(*trace_torques(base, chain, columns, form))
+    graph, outputs, weights = with_coefficients(*traced, 3 * n, len(columns))
+    nodes, values = graph.arrays()
+    drives, alone = [], np.eye(len(columns))
     for position, column in enumerate(columns.tolist()):
         symbol = symbols[(column - 10 * n) // n] if column >= 10 * n else ''
         if symbol in ('Fv', 'Fc', 'offset'):
-            drives.append((coefficients.single(position), ('Fv', 'Fc', 'offset').index(symbol), column % n))
-    arrays['drives'] = np.array(drives, dtype=np.int64).reshape(-1, 3)
-    arrays['coefficient_map'] = coefficients.matrix @ local_map[:, base.independent]
-    return arrays
+            drives.append((len(weights), ('Fv', 'Fc', 'offset').index(symbol), column % n))
+            weights = np.vstack([weights, alone[position]])
+    return {
+        'nodes': nodes,
+        'values': values,
+        'outputs': np.array(outputs, dtype=np.int64),
+        'drives': np.array(drives, dtype=np.int64).reshape(-1, 3),
+        'coefficient_map': weights @ local_map[:, base.independent],
+    }
