@@ -25,10 +25,6 @@ from robotid_ros.model import RobotModel
 SINES_COSINES = Path(__file__).with_name('sines_cosines.h').read_text(encoding='ascii').partition('*/\n\n')[2]
 """C99 and C++11; includes stand in the sources."""
 
-# Outputs wider and larger than this bypass the caches, which they would fill; smaller ones stay there for the caller.
-_STREAMED_WIDTH = 64
-_STREAMED_BYTES = 8 * 2**20
-
 
 def literal(value: float) -> str:
     """Return a double in C and Python, exact when read back."""
@@ -199,23 +195,10 @@ def _driver(function: GraphFunction, parameters: list[str]) -> list[str]:
             copies.append(f'    double padded{b}[LANES * {given.width}] = {{0}};')
             copies.append(f'    memcpy(padded{b}, in{b} + s * {given.width}, sizeof(double) * rest * {given.width});')
     width = len(function.references)
-    streamed = []
-    if width >= _STREAMED_WIDTH:
-        streamed = [
-            f'    if (STREAMS && count > {_STREAMED_BYTES // 8 // width}) {{',
-            f'        double row[LANES * {width}];',
-            '        for (; s + LANES <= count; s += LANES) {',
-            f'            block({", ".join(arguments)}, row);',
-            f'            stream(row, out + s * {width}, LANES * {width});',
-            '        }',
-            '        finish_stream();',
-            '    }',
-        ]
     return [
         f'void {function.name}(long count, {", ".join(parameters)})',
         '{',
         '    long s = 0;',
-        *streamed,
         '    for (; s + LANES <= count; s += LANES) {',
         f'        block({", ".join(arguments)}, out + s * {width});',
         '    }',
