@@ -10,13 +10,14 @@
 """The identified arm: what simulators can hold of it, what that loses, and its whole torque as formulas for code."""
 
 from dataclasses import dataclass, replace
+from operator import methodcaller
 from types import SimpleNamespace
 
 import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics import MinimalModel, inverse_dynamics, minimal_model
-from robotid_ros.dynamics.codegen.expression import Op
+from robotid_ros.dynamics.codegen.expression import FUNCTIONS
 from robotid_ros.dynamics.codegen.minimal_model import JointFriction
 from robotid_ros.dynamics.codegen.source import as_comment
 from robotid_ros.errors import IdentificationError, ModelError
@@ -130,15 +131,8 @@ def require_accepted(arm: RobotModel, servo: Servo | None = None) -> None:
 # TorquePredictor to 1e-12.
 _TOLERANCE = 1e-12
 
-_SYMBOLIC = SimpleNamespace(
-    tanh=lambda x: x.function(Op.TANH),
-    exp=lambda x: x.function(Op.EXP),
-    abs=lambda x: x.function(Op.ABS),
-    sign=lambda x: x.function(Op.SIGN),
-    arctan=lambda x: x.function(Op.ATAN),
-    sin=lambda x: x.function(Op.SIN),
-    cos=lambda x: x.function(Op.COS),
-)
+# numpy's functions of one argument, of symbols
+_SYMBOLIC = SimpleNamespace(**{name: methodcaller('function', op) for op, (name, *_) in FUNCTIONS.items()})
 
 
 def identified_model(

@@ -21,14 +21,14 @@ import numpy as np
 from robotid_ros.arrays import Array
 
 
-def _snap(value: float) -> float:
-    """Return the number without the round-off of cos(pi/2): exact right angles stay exact zeros."""
+def exact(value: float) -> float:
+    """Return a number without the round-off of cos(pi/2) and of products of it: exact right angles stay exact zeros."""
     nearest = round(value)
     return float(nearest) if abs(value - nearest) < 1e-15 else value
 
 
 def _plane_rotation(angle: float, first: int, second: int) -> Array:
-    cosine, sine = _snap(float(np.cos(angle))), _snap(float(np.sin(angle)))
+    cosine, sine = exact(float(np.cos(angle))), exact(float(np.sin(angle)))
     result = np.eye(4)
     result[first, first] = result[second, second] = cosine
     result[first, second], result[second, first] = -sine, sine

@@ -29,6 +29,7 @@ from typing import TypeAlias
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
+from robotid_ros.model.transforms import exact
 
 
 class Op:
@@ -357,16 +358,6 @@ def gradient(graph: Graph, seeds: Sequence[tuple[int, int]]) -> dict[int, int]:
         elif kind not in (Op.SIGN, Op.CONSTANT):
             raise ValueError(f'no derivative of {FUNCTIONS[kind][0]}: regressors do not have it')
     return result
-
-
-# Smaller entries of a product of rotation matrices are round-off of a right angle.
-_ROUND_OFF = 1e-15
-
-
-def exact(value: float) -> float:
-    """Return the nearest whole number where the difference is round-off, else the value."""
-    nearest = float(round(value))
-    return nearest if abs(value - nearest) < _ROUND_OFF else value
 
 
 def combined(matrix: Array, x: Sequence[Expression]) -> list[Expression]:

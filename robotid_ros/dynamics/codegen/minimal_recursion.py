@@ -35,7 +35,7 @@ from math import cos, pi, sin
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number, exact
+from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number
 from robotid_ros.dynamics.codegen.symbolic_regressor import (
     Symbols,
     constant_vector,
@@ -47,6 +47,7 @@ from robotid_ros.dynamics.codegen.symbolic_regressor import (
 )
 from robotid_ros.model import RobotModel
 from robotid_ros.model.kinematics import link_transforms
+from robotid_ros.model.transforms import exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

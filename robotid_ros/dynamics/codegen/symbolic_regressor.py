@@ -25,10 +25,10 @@ from robotid_ros.dynamics.codegen.expression import (
     Number,
     Op,
     combined,
-    exact,
     gradient,
 )
 from robotid_ros.model import RobotModel
+from robotid_ros.model.transforms import exact
 
 Symbols: TypeAlias = NDArray[np.object_]
 """An array of expressions: vectors have the shape (3,), matrices (3, 3)."""
