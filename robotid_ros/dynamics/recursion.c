@@ -11,7 +11,7 @@
 
 /*
  * Inverse dynamics and regressor (recursion.py) of any serial arm, LANES samples at once.
- * The arm comes as one array of doubles, packed by compiled_recursion.py; joints and links are those of chain.py. The
+ * The arm comes as one array of doubles, packed by recursion.py; joints and links are those of chain.py. The
  * Python modules say where the formulas come from.
  */
 #include <stdlib.h>

@@ -31,7 +31,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import Part, aligned_chain, checked_output, checked_samples, moving
 from robotid_ros.dynamics.codegen.expression import Graph, GraphFunction, InputBlock, Number, combined
-from robotid_ros.dynamics.codegen.kernel import CompiledKernel, NumpyKernel, Single, compiled_kernels, single_sample
+from robotid_ros.dynamics.codegen.kernel import CompiledKernel, NumpyKernel, Single, compiled_kernel, single_sample
 from robotid_ros.dynamics.codegen.minimal_recursion import (
     PSEUDO_NAMES,
     Form,
@@ -45,20 +45,19 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import INERTIAL_NAMES, transform_inertial_parameters
 
 _SYMBOLS = {'rotor_inertia': 'Ia', 'viscous': 'Fv', 'coulomb': 'Fc', 'offset': 'offset'}  # of drive parameters
-_LIBRARIES = {  # for batches, and for one sample at a time: name, definitions, functions
-    False: ('recursion', '', ('recursion_torque', 'recursion_regressor')),
-    True: (
-        'recursion_sample',
-        '#define LANES 1\n',
-        ('sample_torque_from_python', 'sample_regressor_from_python'),
-    ),
-}
 
 
-def recursion(name: str) -> CompiledKernel | None:
-    """Return a function of recursion.c; None without a compiler."""
-    library = _library(name in _LIBRARIES[True][2], os.environ.get('ROBOTID_NO_COMPILER', ''))
-    return None if library is None else library[name]
+def recursion(function: str) -> CompiledKernel | None:
+    """Return a function of recursion.c, for batches or, ``..._from_python``, one sample; None without a compiler."""
+    return _recursion(function, os.environ.get('ROBOTID_NO_COMPILER', ''))
+
+
+@lru_cache(maxsize=8)
+def _recursion(function: str, _: str) -> CompiledKernel | None:
+    name, source = 'recursion', Path(__file__).with_name('recursion.c').read_text(encoding='ascii')
+    if function.endswith('_from_python'):
+        name, source = 'recursion_sample', f'#define LANES 1\n{source}'
+    return compiled_kernel(name, hashlib.sha256(source.encode()).hexdigest(), lambda: source, function)
 
 
 @lru_cache(maxsize=64)
@@ -73,13 +72,6 @@ def single_regressor(model: RobotModel, columns: Sequence[int], drives: tuple[st
     constants = np.concatenate([packed_arm(model), chosen_columns(model, columns, drives)])
     shape = (1, model.n, len(columns))
     return single_sample(lambda: recursion('sample_regressor_from_python'), constants, model.n, shape)
-
-
-@lru_cache(maxsize=4)
-def _library(one_sample: bool, _: str) -> dict[str, CompiledKernel] | None:
-    name, definitions, functions = _LIBRARIES[one_sample]
-    source = definitions + Path(__file__).with_name('recursion.c').read_text(encoding='ascii')
-    return compiled_kernels(name, hashlib.sha256(source.encode()).hexdigest(), lambda: source, functions)
 
 
 @lru_cache(maxsize=64)

@@ -32,7 +32,7 @@ MOST_JOINTS = 40  # equations written out grow with the third power: those of 10
 
 
 def require_few_joints(n: int) -> None:
-    """Refuse a chain with more than 200 moving joints."""
+    """Refuse a chain with more than :data:`MOST_JOINTS` moving joints."""
     if n > MOST_JOINTS:
         message = f'expected at most {MOST_JOINTS} joints, got {n}; name those wanted, or a tip'
         raise ModelError(message, expected=MOST_JOINTS, found=n)

@@ -194,13 +194,8 @@ def _address(array: Any) -> object:
     return array.ctypes.data
 
 
-def compiled_kernels(
-    name: str,
-    key: str,
-    source: Callable[[], str],
-    functions: Sequence[str],
-) -> dict[str, CompiledKernel] | None:
-    """Return compiled functions by name, or None without a compiler or a cache directory.
+def compiled_kernel(name: str, key: str, source: Callable[[], str], function: str) -> CompiledKernel | None:
+    """Return a compiled function of a library, or None without a compiler or a cache directory.
 
     The library, whose file begins with ``name``, is found by a hash of all its inputs: the key (a hash of what the
     source is made from), the compiler, its flags, the processor, and the headers that sources include. It is loaded
@@ -208,8 +203,8 @@ def compiled_kernels(
     stored with it; otherwise it is built again, for which ``source`` is called. ``ROBOTID_NO_COMPILER=1`` in the
     environment turns compiling off.
     """
-    compiler = find_compiler()
-    if compiler is None or cache_directory() is None:
+    compiler, directory = find_compiler(), cache_directory()
+    if compiler is None or directory is None:
         return None
     try:
         identity = '\0'.join((name, key, *_FLAGS, _identity(compiler), _processor_identity()))
@@ -219,12 +214,8 @@ def compiled_kernels(
                 built = _build(compiler, source())
                 if built is None or keep(file, built) is None:
                     return None
-            directory = cache_directory()
-            if directory is None:
-                return None
             try:
-                library = ctypes.CDLL(str(directory / file))
-                return {function: CompiledKernel(library, function) for function in functions}
+                return CompiledKernel(ctypes.CDLL(str(directory / file)), function)
             except (OSError, AttributeError):
                 continue  # made by another machine or compiler: build it again
     except OSError:
@@ -277,8 +268,6 @@ def _processor_identity() -> str:
         pass
     return platform.machine() + platform.processor()
 
-
-_SAMPLE = 'sample_from_python'
 
 # Samples evaluated together: long enough to make numpy's cost per call small, short enough for the second-level cache.
 _BLOCK = 2048
@@ -347,8 +336,8 @@ class KernelStore:
         """
         entry = name if compiled else f'{name} in numpy'
         if entry not in self._kernels:
-            found = compiled_kernels(name, key, lambda: batch_source(make()), [name]) if compiled else None
-            self._kernels[entry] = found[name] if found else NumpyKernel(make())
+            found = compiled_kernel(name, key, lambda: batch_source(make()), name) if compiled else None
+            self._kernels[entry] = NumpyKernel(make()) if found is None else found
         return self._kernels[entry]
 
 
@@ -426,10 +415,10 @@ def single_function(function: GraphFunction, coefficients: Array) -> Single:
 
     The function's first inputs are q, dq and ddq, then come the coefficients, shape (m,), which all samples share.
     """
-    name, n = f'{function.name}_sample', function.inputs[0].width
+    n = function.inputs[0].width
 
     def load() -> CompiledKernel | None:
-        found = compiled_kernels(name, function.key, lambda: sample_source(function), [_SAMPLE])
-        return None if found is None else found[_SAMPLE]
+        name = f'{function.name}_sample'
+        return compiled_kernel(name, function.key, lambda: sample_source(function), 'sample_from_python')
 
     return single_sample(load, coefficients, n, (1, n))
