@@ -30,7 +30,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import Part, aligned_chain, checked_output, checked_samples, moving
-from robotid_ros.dynamics.codegen.expression import Graph, GraphFunction, InputBlock, Number, combined
+from robotid_ros.dynamics.codegen.expression import Expression, Graph, GraphFunction, InputBlock, combined
 from robotid_ros.dynamics.codegen.kernel import CompiledKernel, NumpyKernel, Single, compiled_kernel, single_sample
 from robotid_ros.dynamics.codegen.minimal_recursion import (
     PSEUDO_NAMES,
@@ -129,12 +129,12 @@ def torque_kernel(model: RobotModel, falls: bool) -> tuple[NumpyKernel, Array]:
     model, n = model if falls else _weightless(model), model.n
     chain, graph = minimal_chain(model), Graph()
     motion = [combined(model.coupling, graph.inputs(k * n, n)) for k in range(3)]
-    links: list[dict[str, Number]] = [
+    links: list[dict[str, Expression]] = [
         dict(zip(PSEUDO_NAMES, graph.inputs(3 * n + 10 * k, 10), strict=True)) for k in range(n)
     ]
     form = Form((0,) * len(chain.groups), (False,) * n, (True,) * n, (False,) * n)
     torques = TorqueTracer(graph, chain, form, motion, links).torques()
-    at_joints = combined(model.coupling.T, [torque + graph.constant(0.0) for torque in torques])
+    at_joints = combined(model.coupling.T, torques)
     function = GraphFunction(
         name='torque',
         graph=graph,

@@ -328,7 +328,7 @@ def trace_torques(
     model, graph = base.model, Graph()
     n = model.n
     q, dq, ddq = graph.inputs(0, n), graph.inputs(n, n), graph.inputs(2 * n, n)
-    parameters: list[dict[str, Number]] = [{} for _ in range(n)]
+    parameters: list[dict[str, Expression]] = [{} for _ in range(n)]
     symbols = drive_symbols(**base.options)
     rotors: list[tuple[int, Expression]] = []
     for position, column in enumerate(columns.tolist()):
@@ -339,7 +339,7 @@ def trace_torques(
             rotors.append((column % n, parameter))
     moved = [combined(model.coupling, x) for x in (q, dq, ddq)]
     torques = TorqueTracer(graph, chain, form, moved, parameters).torques()
-    result = combined(model.coupling.T, [torque + graph.constant(0.0) for torque in torques])
+    result = combined(model.coupling.T, torques)
     for joint, parameter in rotors:
         result[joint] = result[joint] + ddq[joint] * parameter
     return graph, tuple(torque.reference for torque in result)

@@ -35,7 +35,7 @@ from math import cos, pi, sin
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number
+from robotid_ros.dynamics.codegen.expression import Expression, Graph
 from robotid_ros.dynamics.codegen.symbolic_regressor import (
     Symbols,
     constant_vector,
@@ -101,12 +101,12 @@ def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float =
     n = model.n
     signs, turns = [1.0] * n, [0.0] * n
     size = max(float(np.abs(points - points[0]).max()), 1e-3)
-    revolutes = [_revolutes(model, group) for group in groups]
+    revolutes = [[k for k in group if model.joint_types[k] == 'revolute'] for group in groups]
     z = [axes[of[0]] if of else np.array([0.0, 0.0, 1.0]) for of in revolutes]
-    origins = _origins(model, groups, axes, points, z, sides, size)
+    origins = _origins(groups, revolutes, axes, points, z, sides, size)
     turned = np.empty((n, 3, 3))
     tilts: list[Array] = []
-    before = _first_frame(z[0], model.gravity)
+    before = first = _first_frame(z[0], model.gravity)
     for g, group in enumerate(groups):
         frame = before if g == 0 else _frame(before[:, 0], z[g])
         tilts.append(np.eye(3) if g == 0 else _snapped(before.T @ frame, snap))
@@ -139,13 +139,13 @@ def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float =
         before = turned[group[-1]]
     offsets, directions = np.zeros((n, 3)), np.zeros((n, 3))
     for k in range(n):
-        basis = turned[k - 1] if k else _first_frame(z[0], model.gravity)
+        basis = turned[k - 1] if k else first
         if k:
             offsets[k] = _snapped(basis.T @ (origins[k] - origins[k - 1]), snap * size, unit=False)
         if model.joint_types[k] == 'prismatic':
             directions[k] = _snapped(basis.T @ axes[k], snap)
     strength = max(float(np.linalg.norm(model.gravity)), 1e-300)
-    start = -strength * _snapped(_first_frame(z[0], model.gravity).T @ model.gravity / strength, snap)
+    start = -strength * _snapped(first.T @ model.gravity / strength, snap)
     own = np.tile(np.eye(4), (n, 1, 1))
     own[:, :3, :3] = np.swapaxes(turned, 1, 2) @ frames[:, :3, :3]
     own[:, :3, 3] = (np.swapaxes(turned, 1, 2) @ (points - origins)[:, :, None])[:, :, 0]
@@ -168,13 +168,9 @@ def _at_zero(model: RobotModel) -> tuple[Array, Array]:
     return frames, (frames[:, :3, :3] @ model.axes[:, :, None])[:, :, 0]
 
 
-def _revolutes(model: RobotModel, group: Sequence[int]) -> list[int]:
-    return [k for k in group if model.joint_types[k] == 'revolute']
-
-
 def _origins(
-    model: RobotModel,
     groups: Sequence[Sequence[int]],
+    revolutes: Sequence[Sequence[int]],
     axes: Array,
     points: Array,
     z: Sequence[Array],
@@ -183,28 +179,25 @@ def _origins(
 ) -> Array:
     """Return the origins: on the axes, those of a group in one plane across them."""
     origins = points.copy()
-    for g, group in enumerate(groups):
-        revolutes = _revolutes(model, group)
-        if not revolutes:
+    for g, (group, own) in enumerate(zip(groups, revolutes, strict=True)):
+        if not own:
             origins[list(group)] = points[group[0]]
             continue
         side = sides[g] if g < len(sides) else 0
-        anchor = points[revolutes[0]]
         choices = []
-        if g > 0 and _revolutes(model, groups[g - 1]):
-            last = _revolutes(model, groups[g - 1])[-1]
-            choices.append(_foot(points[revolutes[0]], z[g], points[last], axes[last], size))
+        if g > 0 and revolutes[g - 1]:
+            last = revolutes[g - 1][-1]
+            choices.append(_foot(points[own[0]], z[g], points[last], axes[last], size))
         if g + 1 < len(groups):
-            following = _revolutes(model, groups[g + 1])[0]
-            choices.append(_foot(points[revolutes[-1]], z[g], points[following], axes[following], size))
-        if choices:
-            anchor = choices[min(side, len(choices) - 1)]
-        for k in revolutes:
+            following = revolutes[g + 1][0]
+            choices.append(_foot(points[own[-1]], z[g], points[following], axes[following], size))
+        anchor = choices[min(side, len(choices) - 1)] if choices else points[own[0]]
+        for k in own:
             origins[k] = points[k] + z[g] * ((anchor - points[k]) @ z[g])
         # The origin of a sliding body is free: at zero it is that of the body before.
         for position, k in enumerate(group):
-            if model.joint_types[k] == 'prismatic':
-                origins[k] = origins[group[position - 1]] if position else origins[revolutes[0]]
+            if k not in own:
+                origins[k] = origins[group[position - 1]] if position else origins[own[0]]
     return origins
 
 
@@ -312,10 +305,10 @@ class TorqueTracer:
         chain: MinimalChain,
         form: Form,
         motion: Sequence[Sequence[Expression]],
-        parameters: Sequence[dict[str, Number]],
+        parameters: Sequence[dict[str, Expression]],
     ) -> None:
         self.graph, self.chain, self.form = graph, chain, form
-        self.zero: Number = graph.constant(0.0)
+        self.zero = graph.constant(0.0)
         self.angle, self.rate, self.change = (
             [sign * x if turns else x for sign, x, turns in zip(chain.signs, part, chain.revolute, strict=True)]
             for part in motion
@@ -333,7 +326,7 @@ class TorqueTracer:
             else:
                 self.places.append(None if k == self.group_of[k][0] else self.places[-1])
 
-    def torques(self) -> list[Number]:
+    def torques(self) -> list[Expression]:
         """Return the torques: forward pass, then backward pass."""
         chain = self.chain
         acceleration, rest = constant_vector(self.graph, chain.start), constant_vector(self.graph, np.zeros(3))
@@ -371,10 +364,10 @@ class TorqueTracer:
             acceleration = self._turned(acceleration, None, last)
         return acceleration, motion
 
-    def _backward(self) -> list[Number]:
+    def _backward(self) -> list[Expression]:
         """Return the joints' torques."""
         chain = self.chain
-        result: list[Number] = [self.zero] * len(self.angle)
+        result = [self.zero] * len(self.angle)
         force = moment = constant_vector(self.graph, np.zeros(3))
         for g in range(len(chain.groups) - 1, -1, -1):
             group = chain.groups[g]
@@ -397,8 +390,8 @@ class TorqueTracer:
                 moment = moment + cross(self.arms[group[0]], force)
         return result
 
-    def _trigonometry(self, start: int | None, end: int | None) -> tuple[Number, Number]:
-        angle: Number = self.zero  # from one frame to the other: what depends on q, and the constant
+    def _trigonometry(self, start: int | None, end: int | None) -> tuple[Expression, Expression]:
+        angle = self.zero  # from one frame to the other: what depends on q, and the constant
         constant = 0.0
         for k, sign in ((end, 1.0), (start, -1.0)):
             if k is None:
@@ -408,7 +401,7 @@ class TorqueTracer:
             for j in group[: group.index(k) + 1]:
                 if self.chain.revolute[j] and not (start is not None and end is not None and j <= min(start, end)):
                     angle = angle + sign * self.angle[j]
-        if not isinstance(angle, Expression) or angle.is_zero:
+        if angle.is_zero:
             return self.graph.constant(exact(cos(constant))), self.graph.constant(exact(sin(constant)))
         quarters = round(constant / (pi / 2.0))
         if abs(constant - quarters * pi / 2.0) < 1e-15:
@@ -421,10 +414,9 @@ class TorqueTracer:
             return vector
         return turned(vector, *self._trigonometry(start, end))
 
-    def _group_rate(self, k: int) -> tuple[Number, Number]:
+    def _group_rate(self, k: int) -> tuple[Expression, Expression]:
         group = self.group_of[k]
-        rate: Number = self.zero
-        change: Number = self.zero
+        rate = change = self.zero
         for j in group[: group.index(k) + 1]:
             if self.chain.revolute[j]:
                 rate, change = rate + self.rate[j], change + self.change[j]
@@ -489,7 +481,6 @@ class TorqueTracer:
         first = symbols(own['mx'], own['my'], own['mz'])
         u, (ax, ay, az) = motion.matrix, acceleration
         xx, yy, xy, xz, yz, zz, m = (own[name] for name in ('Sxx', 'Syy', 'Sxy', 'Sxz', 'Syz', 'Szz', 'm'))
-        turning: Number
         if place == k:
             turning = u[1][0] * xx - u[0][1] * yy
         else:

@@ -22,7 +22,6 @@ from robotid_ros.dynamics.codegen.expression import (
     Graph,
     GraphFunction,
     InputBlock,
-    Number,
     Op,
     combined,
     gradient,
@@ -54,7 +53,7 @@ def matrix_times(matrix: Array, vector: Symbols) -> Symbols:
     return np.asarray(symbols(*([exact(entry) for entry in row] for row in matrix.tolist())) @ vector)
 
 
-def turned(vector: Symbols, cosine: Number, sine: Number) -> Symbols:
+def turned(vector: Symbols, cosine: Expression, sine: Expression) -> Symbols:
     """Return the components in a frame turned about z by the angle."""
     x, y, z = vector
     return symbols(cosine * x + sine * y, cosine * y - sine * x, z)
@@ -90,7 +89,9 @@ def _link_columns(
         basis = rotations[k].T
         cosine, sine = (q[k].cos(), q[k].sin()) if revolute else (axis[2], rest[0])
 
-        def local(vector: Symbols, basis: Array = basis, cosine: Number = cosine, sine: Number = sine) -> Symbols:
+        def local(
+            vector: Symbols, basis: Array = basis, cosine: Expression = cosine, sine: Expression = sine
+        ) -> Symbols:
             return turned(matrix_times(basis, vector), cosine, sine)
 
         screws = [(local(z), local(v + cross(z, origin))) for z, v in screws]
