@@ -210,10 +210,8 @@ def _screened(
     # Samples with a spike in a position or torque are left out, and counted per channel
     spikes = np.concatenate([find_spikes(values[usable, k : k + 1]) for k in range(values.shape[1])], axis=1)
     found['spikes'] = int(spikes.any(axis=1).sum())
-    names = channel_names(joints, ('position', 'torque'))
-    found['spiked_channels'] = {
-        name: int(count) for name, count in zip(names, spikes.sum(axis=0), strict=True) if count
-    }
+    of_channels = zip(screen.channels, spikes.sum(axis=0).tolist(), strict=True)
+    found['spiked_channels'] = {name: count for name, count in of_channels if count}
     usable = usable[~spikes.any(axis=1)]
     breaks = np.searchsorted(usable, jumps)
     steps = find_steps(recording.time[usable], values[usable, : len(joints)])

@@ -308,11 +308,6 @@ class Expression:
         """Return -1, 0 or 1."""
         return self.function(Op.SIGN)
 
-    @property
-    def is_zero(self) -> bool:
-        """Whether this is the constant zero."""
-        return self.graph.is_zero(self.reference)
-
 
 Number: TypeAlias = Expression | float
 

@@ -179,20 +179,17 @@ class MinimalModel:
             tau = single(q, dq, ddq)
             if tau is not None:
                 return tau
-        samples = checked_samples(self.model, q=q, dq=dq, ddq=ddq)
-        return self._evaluate('inverse_dynamics', samples, parameters, out, compiled)
+        return self._evaluate('inverse_dynamics', parameters, compiled, out, q=q, dq=dq, ddq=ddq)
 
     def rigid_body(
         self, q: Array, dq: Array, ddq: Array, parameters: Array | None = None, *, compiled: bool = True
     ) -> Array:
         """Return the torques without friction and offsets, shape (N, n) [N m, or N]; arguments as above."""
-        samples = checked_samples(self.model, q=q, dq=dq, ddq=ddq)
-        return self._evaluate('rigid_body', samples, parameters, None, compiled)
+        return self._evaluate('rigid_body', parameters, compiled, q=q, dq=dq, ddq=ddq)
 
     def gravity(self, q: Array, parameters: Array | None = None, *, compiled: bool = True) -> Array:
         """Return the torques that hold the arm at rest, shape (N, n) [N m, or N]; arguments as above."""
-        samples = checked_samples(self.model, q=q)
-        return self._evaluate('gravity', samples, parameters, None, compiled)
+        return self._evaluate('gravity', parameters, compiled, q=q)
 
     def friction(
         self,
@@ -210,8 +207,7 @@ class MinimalModel:
         """
         rate = np.asarray(dq, dtype=np.float64)
         position, torque = (np.zeros_like(rate) if x is None else x for x in (q, load))
-        samples = checked_samples(self.model, q=position, dq=rate, load=torque)
-        return self._evaluate('friction', samples, parameters, None, compiled)
+        return self._evaluate('friction', parameters, compiled, q=position, dq=rate, load=torque)
 
     def regressor(self, q: Array, dq: Array, ddq: Array, *, out: Array | None = None) -> Array:
         """Return the base regressor, shape (N, n, b); see :meth:`BaseParameters.regressor`."""
@@ -283,8 +279,9 @@ class MinimalModel:
         )
 
     def _evaluate(
-        self, name: str, samples: list[Array], parameters: Array | None, out: Array | None, compiled: bool
+        self, name: str, parameters: Array | None, compiled: bool, out: Array | None = None, **given: Array
     ) -> Array:
+        samples = checked_samples(self.model, **given)
         result = checked_output(out, samples[0].shape, samples)
         function = self.functions[name]
         kernel = self._kernels.get(name, function.key, lambda: function, compiled=compiled)

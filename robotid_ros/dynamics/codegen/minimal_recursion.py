@@ -401,7 +401,7 @@ class TorqueTracer:
             for j in group[: group.index(k) + 1]:
                 if self.chain.revolute[j] and not (start is not None and end is not None and j <= min(start, end)):
                     angle = angle + sign * self.angle[j]
-        if angle.is_zero:
+        if self.graph.is_zero(angle.reference):
             return self.graph.constant(exact(cos(constant))), self.graph.constant(exact(sin(constant)))
         quarters = round(constant / (pi / 2.0))
         if abs(constant - quarters * pi / 2.0) < 1e-15:
