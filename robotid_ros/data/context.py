@@ -20,6 +20,7 @@ import yaml
 import robotid_ros
 from robotid_ros.data.bag import DESCRIPTION, FIRST, STRING, Bag, opened
 from robotid_ros.data.messages import CdrReader, JointStateDecoder
+from robotid_ros.data.recording import signal_columns
 from robotid_ros.data.reference import PeriodicReference, decode_reference
 from robotid_ros.data.storage import stored_context
 from robotid_ros.errors import DataError
@@ -101,7 +102,7 @@ def read_context(path: str | Path | Bag, topic: str | None = None, joints: Colle
             return Context()
         with refusing(str(bag), DataError, file=str(bag)):
             names, _, _ = header_of(bag, DataError)
-        return Context(joints=tuple(name.partition('/')[2] for name in names if name.startswith('position/')))
+        return Context(joints=tuple(joint for signal, joint in signal_columns(names)[1] if signal == 'position'))
     states = bag.choose(topic, joints=joints)
     values: dict[str, Any] = {}
     topics = {'joint_states': states}

@@ -22,15 +22,13 @@ from typing import Any
 
 from robotid_ros.data.bag import Bag, is_bag_folder, opened, read_bag
 from robotid_ros.data.context import read_context
-from robotid_ros.data.recording import Recording
+from robotid_ros.data.recording import EXPORTED, SIGNALS, Recording, signal_columns
 from robotid_ros.data.storage import load_recording
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash, require_text
 from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
 
-QUANTITIES = ('position', 'velocity', 'acceleration', 'effort', 'current')
-_EXPORTED = '__time'  # PlotJuggler's column
 KEPT = re.compile(r'(training|validation)_\d+\.npz')  # what an identification keeps of its recordings
 SUFFIXES = ('.csv', '.npz', '.mcap', '.db3')
 
@@ -43,64 +41,56 @@ def read_csv(path: str | Path) -> Recording:
     column twice, a line of another length, something that is no number, or no sample.
     """
     path = Path(path)
-    table = read_table(path, lambda names: _layout(names, path), blank=QUANTITIES)
+    table = read_table(path, lambda names: _layout(names, path), blank=SIGNALS)
     arrays: dict[str, Any] = dict(table.arrays)
-    layout = _layout(table.names, path)
-    known = {name for columns in layout.values() for name in columns}
-    exported = layout['time'] == (_EXPORTED,)
-    joints = tuple(_meaning(str(name), exported)[1] for name in layout['position'])
+    time, signals = signal_columns(table.names)
     provenance: dict[str, Any] = {
         'file': path.name,
         'sha256': file_hash(path),
-        'format': 'PlotJuggler csv' if exported else 'csv',
-        'ignored_columns': [name for name in table.names if name not in known],
+        'format': 'PlotJuggler csv' if time == EXPORTED else 'csv',
+        'ignored_columns': [
+            name for name, (signal, _) in zip(table.names, signals, strict=True) if not signal and name != time
+        ],
     }
+    joints = tuple(joint for signal, joint in signals if signal == 'position')
     return Recording(joint_names=joints, time=arrays.pop('time')[:, 0], provenance=provenance, **arrays)
 
 
 def write_csv(path: str | Path, recording: Recording) -> None:
     """Write a recording as CSV, to the last digit; times are the recording's own, from its origin."""
     columns = {'time': recording.time}
-    for quantity in QUANTITIES:
-        value = getattr(recording, quantity)
+    for signal in SIGNALS:
+        value = getattr(recording, signal)
         if value is not None:
-            columns |= {f'{quantity}/{joint}': value[:, k] for k, joint in enumerate(recording.joint_names)}
+            columns |= {f'{signal}/{joint}': value[:, k] for k, joint in enumerate(recording.joint_names)}
     write_table(path, columns)
-
-
-def _meaning(name: str, exported: bool) -> tuple[str, str]:
-    """Return quantity and joint of a column, of ours or as PlotJuggler exports it; both empty where it is another."""
-    before, _, last = name.rpartition('/')
-    quantity, joint = (last, before.rpartition('/')[2]) if exported else name.partition('/')[::2]
-    return (quantity, joint) if quantity in QUANTITIES and joint else ('', '')
 
 
 def _layout(names: tuple[str, ...], path: Path) -> dict[str, Sequence[str | None]]:
     """Return the columns of each quantity, joint by joint."""
-    exported = _EXPORTED in names and 'time' not in names
+    time, signals = signal_columns(names)
     have: dict[tuple[str, str], str] = {}
-    for name in names:
-        meaning = _meaning(name, exported)
+    for name, meaning in zip(names, signals, strict=True):
         if any(meaning) and meaning in have:
             message = (
                 f"{path}: columns '{have[meaning]}' and '{name}' are the same {' of '.join(meaning)}; leave one out"
             )
             raise DataError(message, name=name)
         have[meaning] = name
-    joints = [joint for quantity, joint in have if quantity == 'position']
+    joints = [joint for signal, joint in have if signal == 'position']
     found = ', '.join(names)[:200]
-    if not exported and 'time' not in names:
+    if time not in names:
         message = f"{path}: expected a column 'time' [s] in the first line; it has: {found}"
         if len(names) == 1 and any(mark in found for mark in ';\t'):
             message += '; expected commas between columns, and points in numbers'
         raise DataError(message, name='time', found=names)
     if not joints:
         raise DataError(f"{path}: expected columns 'position/<joint>' [rad]; it has: {found}")
-    layout: dict[str, Sequence[str | None]] = {'time': (_EXPORTED if exported else 'time',)}
-    for quantity in QUANTITIES:
-        columns = [have.get((quantity, joint)) for joint in joints]
+    layout: dict[str, Sequence[str | None]] = {'time': (time,)}
+    for signal in SIGNALS:
+        columns = [have.get((signal, joint)) for joint in joints]
         if any(columns):
-            layout[quantity] = columns
+            layout[signal] = columns
     for (_, joint), name in have.items():
         if joint and joint not in joints:
             message = f"{path}: column '{name}' has no 'position/{joint}' beside it"

@@ -9,7 +9,7 @@
 
 """A raw recording of joint signals, unchanged."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,8 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, require_names, rows_of
 from robotid_ros.errors import DataError
 
-_SIGNALS = ('position', 'velocity', 'acceleration', 'effort', 'current')
+SIGNALS = ('position', 'velocity', 'acceleration', 'effort', 'current')
+EXPORTED = '__time'  # PlotJuggler's column of times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class Recording:
             raise DataError('a recording needs at least one joint; it has none')
         if len(set(self.joint_names)) != shape[1]:
             raise DataError(f'joint names must differ; got {", ".join(self.joint_names)}')
-        freeze_fields(self, DataError, dict.fromkeys(_SIGNALS, shape), finite=False)
+        freeze_fields(self, DataError, dict.fromkeys(SIGNALS, shape), finite=False)
 
     def __len__(self) -> int:
         return len(self.time)
@@ -86,11 +87,11 @@ class Recording:
         index = require_names(joints, self.joint_names, 'joint', 'the recording', DataError)
         if tuple(joints) == self.joint_names:
             return self
-        return replace(self, joint_names=tuple(joints), **rows_of(self, _SIGNALS, (slice(None), index)))
+        return replace(self, joint_names=tuple(joints), **rows_of(self, SIGNALS, (slice(None), index)))
 
     def slice(self, start: int, stop: int) -> 'Recording':
         """Return samples ``start`` to ``stop - 1``."""
-        cut = rows_of(self, ('time', 'arrival', *_SIGNALS), slice(start, stop))
+        cut = rows_of(self, ('time', 'arrival', *SIGNALS), slice(start, stop))
         span = [int(start), int(min(stop, len(self.time)))]
         return replace(self, **cut, provenance={**self.provenance, 'samples': span})
 
@@ -118,3 +119,17 @@ class Recording:
             return 0.0
         step = float(np.median(np.diff(self.time)))
         return 1.0 / step if step > 0.0 else 0.0
+
+
+def signal_columns(names: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
+    """Return the column of times of a CSV file, ours or exported by PlotJuggler, and signal and joint of each column.
+
+    Both are empty where a column is none of a signal.
+    """
+    exported = EXPORTED in names and 'time' not in names
+    found = []
+    for name in names:
+        before, _, last = name.rpartition('/')
+        signal, joint = (last, before.rpartition('/')[2]) if exported else name.partition('/')[::2]
+        found.append((signal, joint) if signal in SIGNALS and joint else ('', ''))
+    return EXPORTED if exported else 'time', found

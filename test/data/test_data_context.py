@@ -515,6 +515,8 @@ def test_help_shows_ranges(capsys):
 def test_a_csv_file_tells_its_joints_below_a_remark(tmp_path):
     (tmp_path / 'run.csv').write_text('# made by hand\n\ntime,"position/elbow",effort/elbow,position/wrist\n0,0,0,0\n')
     assert read_context(tmp_path / 'run.csv').joints == ('elbow', 'wrist')
+    (tmp_path / 'exported.csv').write_text('__time,/imu/x,/joint_states/elbow/position,/joint_states/elbow/effort\n')
+    assert read_context(tmp_path / 'exported.csv').joints == ('elbow',)
 
 
 def test_a_configuration_that_speaks_of_currents_does_not_change_the_torques_of_a_csv(tmp_path):
