@@ -16,7 +16,6 @@ beta = delta_b + Kd delta_d.
 """
 
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 import scipy.linalg
@@ -26,10 +25,8 @@ from robotid_ros.dynamics.chain import checked_samples, sample_motion
 from robotid_ros.dynamics.codegen.kernel import KernelStore, content_key
 from robotid_ros.dynamics.codegen.symbolic_regressor import regressor_gradient_function
 from robotid_ros.dynamics.recursion import (
-    Columns,
     column_names,
     drive_symbols,
-    full_regressor,
     observation_matrix,
     regressor_columns,
     single_regressor,
@@ -92,7 +89,7 @@ class BaseParameters:
     @property
     def units(self) -> tuple[str, ...]:
         """Units of the base parameters."""
-        n, drives = self.model.n, drive_symbols(**self.options)
+        n, drives = self.model.n, self.drive_symbols
         found = []
         for column in self.independent.tolist():
             if column < 10 * n:
@@ -103,9 +100,14 @@ class BaseParameters:
         return tuple(found)
 
     @property
-    def options(self) -> Columns:
+    def options(self) -> dict[str, bool]:
         """Keyword arguments for the columns of the full regressor."""
-        return Columns(rotor_inertia=self.rotor_inertia, viscous=self.viscous, coulomb=self.coulomb, offset=self.offset)
+        return {name: getattr(self, name) for name in ('rotor_inertia', 'viscous', 'coulomb', 'offset')}
+
+    @property
+    def drive_symbols(self) -> tuple[str, ...]:
+        """Symbols of the parameters beside the inertial ones, in the order of their columns."""
+        return drive_symbols(**self.options)
 
     @property
     def values(self) -> Array:
@@ -122,7 +124,7 @@ class BaseParameters:
         made = None if single is None or out is not None else single(q, dq, ddq)
         if made is not None:
             return made
-        columns, drives = tuple(self.independent.tolist()), drive_symbols(**self.options)
+        columns, drives = tuple(self.independent.tolist()), self.drive_symbols
         if single is None:
             self._kernels.single = single_regressor(self.model, columns, drives)
         return regressor_columns(self.model, q, dq, ddq, columns, drives=drives, out=out)
@@ -143,7 +145,7 @@ class BaseParameters:
         if weights.shape != shape:
             raise DataError(f'weights: expected shape {shape}, as the regressor has, got {weights.shape}')
         slopes = np.empty((shape[0], 3 * shape[1]))
-        drives = drive_symbols(**self.options)
+        drives = self.drive_symbols
         kernel = self._kernels.get(
             'regressor_gradient',
             content_key(self.model, {'columns': self.independent}, f'regressor gradient {drives}'),
@@ -210,8 +212,8 @@ def base_parameters(model: RobotModel, *, tolerance: float = 1e-9, **columns: bo
     names = column_names(model, **columns)
     # A sample has a row for every joint: so many have some three rows for every column.
     motion = sample_motion(model, 2 * len(names) // model.n + 20, np.random.default_rng(0))
-    observations = observation_matrix(full_regressor(model, *motion, **cast('Columns', columns)))
-    independent, never, grouping = reduced_columns(observations, tolerance)
+    rows = regressor_columns(model, *motion, range(len(names)), drives=drive_symbols(**columns))
+    independent, never, grouping = reduced_columns(observation_matrix(rows), tolerance)
     grouping.flags.writeable = False
     independent.flags.writeable = False
     return BaseParameters(

@@ -24,7 +24,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TypedDict
 
 import numpy as np
 
@@ -223,18 +222,9 @@ def inverse_dynamics(
     return tau
 
 
-class Columns(TypedDict, total=False):
-    """Columns beside the inertial ones, n of each kind, in this order; keyword arguments of several functions."""
-
-    rotor_inertia: bool
-    viscous: bool
-    coulomb: bool
-    offset: bool
-
-
 @lru_cache(maxsize=16)
 def drive_symbols(**columns: bool) -> tuple[str, ...]:
-    """Return the symbols of the drive parameters asked for, in their order."""
+    """Return the symbols of the drive parameters asked for, in their order, in which each has n columns."""
     for name in columns:
         if name not in _SYMBOLS:
             raise TypeError(f"'{name}' is no kind of columns; there are: {', '.join(_SYMBOLS)}")

@@ -63,7 +63,7 @@ from robotid_ros.dynamics.codegen.source import (
     python_source,
 )
 from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs, regressor_function
-from robotid_ros.dynamics.recursion import drive_symbols, full_regressor, observation_matrix
+from robotid_ros.dynamics.recursion import observation_matrix, regressor_columns
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import transform_inertial_parameters
@@ -259,14 +259,14 @@ class MinimalModel:
         return python_source(self._code())
 
     def _code(self) -> GeneratedCode:
-        regressor = regressor_function(self.model, drive_symbols(**self.base.options), self.base.independent.tolist())
+        regressor = regressor_function(self.model, self.base.drive_symbols, self.base.independent.tolist())
         if self.drives is not None:
             regressor = at_joints(regressor, self.drives)
         if self.friction_model is not None:
             friction = f'with friction ({as_comment(self.friction_model.name)})'
         else:
-            drives = drive_symbols(**self.base.options)
-            friction = 'with friction' if {'Fv', 'Fc', 'offset'} & set(drives) else 'without friction'
+            losses = set(self.base.drive_symbols) & {'Fv', 'Fc', 'offset'}
+            friction = 'with friction' if losses else 'without friction'
         return GeneratedCode(
             model=self.model,
             names=tuple(name.replace('/', '_') for name in self.names),
@@ -308,8 +308,8 @@ def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float
         turned = transform_inertial_parameters(np.eye(10), frame[:3, :3], frame[:3, 3]).T
         transform[10 * k : 10 * k + 10, 10 * k : 10 * k + 10] = pseudo @ turned
     motion = sample_motion(model, 2 * count + 20, np.random.default_rng(0))
-    observations = observation_matrix(full_regressor(model, *motion, **base.options)) @ np.linalg.inv(transform)
-    columns, _, grouping = reduced_columns(observations, tolerance)
+    rows = observation_matrix(regressor_columns(model, *motion, range(count), drives=base.drive_symbols))
+    columns, _, grouping = reduced_columns(rows @ np.linalg.inv(transform), tolerance)
     whole = grouping @ transform
     whole[np.abs(whole) < _ROUND_OFF * np.abs(whole).max(axis=1, keepdims=True, initial=0.0)] = 0.0
     return columns, whole
@@ -326,7 +326,7 @@ def trace_torques(
     n = model.n
     q, dq, ddq = graph.inputs(0, n), graph.inputs(n, n), graph.inputs(2 * n, n)
     parameters: list[dict[str, Expression]] = [{} for _ in range(n)]
-    symbols = drive_symbols(**base.options)
+    symbols = base.drive_symbols
     rotors: list[tuple[int, Expression]] = []
     for position, column in enumerate(columns.tolist()):
         parameter = graph.input(3 * n + position)
@@ -437,7 +437,7 @@ def minimal_model(
     model = model.at_motors()
     base = base_parameters(model, tolerance=tolerance, **columns)
     settings = {'settings': np.array([tolerance, snap])}
-    key = content_key(model, settings, f'minimal model {sorted(base.options.items())}')
+    key = content_key(model, settings, f'minimal model {base.drive_symbols}')
     arrays = load_arrays(key)
     if arrays is None:
         arrays = _generate(base, tolerance, snap, progress)
@@ -519,7 +519,7 @@ def _generate(
     base: BaseParameters, tolerance: float, snap: float, progress: Progress | None
 ) -> dict[str, Array | IntArray]:
     """Return the rigid body's graph with coefficients for inputs, these, and which of them are those of friction."""
-    n, symbols = base.model.n, drive_symbols(**base.options)
+    n, symbols = base.model.n, base.drive_symbols
     form, chain, columns, local_map = shortest_form(base, tolerance, snap, progress)
     traced = factored(*trace_torques(base, chain, columns, form))
     graph, outputs, weights = with_coefficients(*traced, 3 * n, len(columns))
