@@ -29,14 +29,13 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import Part, aligned_chain, checked_output, checked_samples, moving
-from robotid_ros.dynamics.codegen.expression import Expression, Graph, GraphFunction, InputBlock, combined
+from robotid_ros.dynamics.codegen.expression import GraphFunction, InputBlock
 from robotid_ros.dynamics.codegen.kernel import CompiledKernel, NumpyKernel, Single, compiled_kernel, single_sample
 from robotid_ros.dynamics.codegen.minimal_recursion import (
-    PSEUDO_NAMES,
     Form,
-    TorqueTracer,
     minimal_chain,
     pseudo_parameter_map,
+    trace_torques,
 )
 from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs, regressor_function
 from robotid_ros.errors import DataError
@@ -126,20 +125,11 @@ def chosen_columns(model: RobotModel, columns: Sequence[int], drives: tuple[str,
 def torque_kernel(model: RobotModel, falls: bool) -> tuple[NumpyKernel, Array]:
     """Return a function of q, dq, ddq and parameters to the torques of the rigid links, and the model's parameters."""
     model, n = model if falls else _weightless(model), model.n
-    chain, graph = minimal_chain(model), Graph()
-    motion = [combined(model.coupling, graph.inputs(k * n, n)) for k in range(3)]
-    links: list[dict[str, Expression]] = [
-        dict(zip(PSEUDO_NAMES, graph.inputs(3 * n + 10 * k, 10), strict=True)) for k in range(n)
-    ]
+    chain = minimal_chain(model)
     form = Form((0,) * len(chain.groups), (False,) * n, (True,) * n, (False,) * n)
-    torques = TorqueTracer(graph, chain, form, motion, links).torques()
-    at_joints = combined(model.coupling.T, torques)
-    function = GraphFunction(
-        name='torque',
-        graph=graph,
-        inputs=(*motion_inputs(n), InputBlock('parameters', 10 * n, shared=True)),
-        references=tuple(torque.reference for torque in at_joints),
-    )
+    graph, references = trace_torques(model, (), chain, range(10 * n), form)
+    inputs = (*motion_inputs(n), InputBlock('parameters', 10 * n, shared=True))
+    function = GraphFunction(name='torque', graph=graph, inputs=inputs, references=references)
     own = [
         transform_inertial_parameters(pi, frame[:3, :3], frame[:3, 3])
         for pi, frame in zip(model.inertial, chain.frames, strict=True)

@@ -33,7 +33,6 @@ from robotid_ros.dynamics.codegen.expression import (
     Number,
     Op,
     at_joints,
-    combined,
     factored,
     with_coefficients,
 )
@@ -46,13 +45,12 @@ from robotid_ros.dynamics.codegen.kernel import (
     single_function,
 )
 from robotid_ros.dynamics.codegen.minimal_recursion import (
-    PSEUDO_NAMES,
     Form,
     MinimalChain,
-    TorqueTracer,
     joint_groups,
     minimal_chain,
     pseudo_parameter_map,
+    trace_torques,
 )
 from robotid_ros.dynamics.codegen.source import (
     GeneratedCode,
@@ -315,33 +313,6 @@ def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float
     return columns, whole
 
 
-def trace_torques(
-    base: BaseParameters, chain: MinimalChain, columns: IntArray, form: Form
-) -> tuple[Graph, tuple[int, ...]]:
-    """Return the torques of the rigid body as a graph whose inputs are q, dq, ddq and the local parameters.
-
-    ``columns`` are those of :func:`local_parameters`.
-    """
-    model, graph = base.model, Graph()
-    n = model.n
-    q, dq, ddq = graph.inputs(0, n), graph.inputs(n, n), graph.inputs(2 * n, n)
-    parameters: list[dict[str, Expression]] = [{} for _ in range(n)]
-    symbols = base.drive_symbols
-    rotors: list[tuple[int, Expression]] = []
-    for position, column in enumerate(columns.tolist()):
-        parameter = graph.input(3 * n + position)
-        if column < 10 * n:
-            parameters[column // 10][PSEUDO_NAMES[column % 10]] = parameter
-        elif symbols[(column - 10 * n) // n] == 'Ia':
-            rotors.append((column % n, parameter))
-    moved = [combined(model.coupling, x) for x in (q, dq, ddq)]
-    torques = TorqueTracer(graph, chain, form, moved, parameters).torques()
-    result = combined(model.coupling.T, torques)
-    for joint, parameter in rotors:
-        result[joint] = result[joint] + ddq[joint] * parameter
-    return graph, tuple(torque.reference for torque in result)
-
-
 def shortest_form(
     base: BaseParameters, tolerance: float, snap: float, progress: Progress | None = None
 ) -> tuple[Form, MinimalChain, IntArray, Array]:
@@ -360,7 +331,7 @@ def shortest_form(
     @cache
     def cost(form: Form) -> tuple[int, int]:
         chain, columns, _ = geometry(form.sides)
-        graph, outputs = trace_torques(base, chain, columns, form)
+        graph, outputs = trace_torques(model, base.drive_symbols, chain, columns.tolist(), form)
         # Operations that depend on the motion count; those on parameters alone are done beforehand.
         fixed: dict[int, bool] = {}
         counts = {Op.MULTIPLY: 0, Op.ADD: 0}
@@ -521,7 +492,7 @@ def _generate(
     """Return the rigid body's graph with coefficients for inputs, these, and which of them are those of friction."""
     n, symbols = base.model.n, base.drive_symbols
     form, chain, columns, local_map = shortest_form(base, tolerance, snap, progress)
-    traced = factored(*trace_torques(base, chain, columns, form))
+    traced = factored(*trace_torques(base.model, symbols, chain, columns.tolist(), form))
     graph, outputs, weights = with_coefficients(*traced, 3 * n, len(columns))
     nodes, values = graph.arrays()
     drives, alone = [], np.eye(len(columns))

@@ -27,7 +27,7 @@ that body and G differ by one turn about x (W. Khalil and J.-F. Kleinfinger, "A 
 for open and closed-loop robots", IEEE ICRA 1986).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from math import cos, pi, sin
@@ -35,7 +35,7 @@ from math import cos, pi, sin
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.codegen.expression import Expression, Graph
+from robotid_ros.dynamics.codegen.expression import Expression, Graph, combined
 from robotid_ros.dynamics.codegen.symbolic_regressor import (
     Symbols,
     constant_vector,
@@ -505,3 +505,28 @@ class TorqueTracer:
             turning + d2 * xy + u[1][2] * xz - u[0][2] * yz + ay * mx - ax * my,
         )
         return force, moment
+
+
+def trace_torques(
+    model: RobotModel, drives: Sequence[str], chain: MinimalChain, columns: Iterable[int], form: Form
+) -> tuple[Graph, tuple[int, ...]]:
+    """Return the torques of the rigid body as a graph whose inputs are q, dq, ddq and parameters in the minimal frames.
+
+    ``columns`` says which parameters these are, the others being zero: PSEUDO_NAMES link by link, then n for each
+    symbol of ``drives``.
+    """
+    graph, n = Graph(), model.n
+    q, dq, ddq = graph.inputs(0, n), graph.inputs(n, n), graph.inputs(2 * n, n)
+    parameters: list[dict[str, Expression]] = [{} for _ in range(n)]
+    rotors: list[tuple[int, Expression]] = []
+    for position, column in enumerate(columns):
+        parameter = graph.input(3 * n + position)
+        if column < 10 * n:
+            parameters[column // 10][PSEUDO_NAMES[column % 10]] = parameter
+        elif drives[(column - 10 * n) // n] == 'Ia':
+            rotors.append((column % n, parameter))
+    motion = [combined(model.coupling, x) for x in (q, dq, ddq)]
+    torques = combined(model.coupling.T, TorqueTracer(graph, chain, form, motion, parameters).torques())
+    for joint, parameter in rotors:
+        torques[joint] = torques[joint] + ddq[joint] * parameter
+    return graph, tuple(torque.reference for torque in torques)
