@@ -34,13 +34,12 @@ from robotid_ros.dynamics.codegen.kernel import CompiledKernel, NumpyKernel, Sin
 from robotid_ros.dynamics.codegen.minimal_recursion import (
     Form,
     minimal_chain,
-    pseudo_parameter_map,
     trace_torques,
 )
 from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs, regressor_function
 from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
-from robotid_ros.model.inertia import INERTIAL_NAMES, transform_inertial_parameters
+from robotid_ros.model.inertia import INERTIAL_NAMES
 
 _SYMBOLS = {'rotor_inertia': 'Ia', 'viscous': 'Fv', 'coulomb': 'Fc', 'offset': 'offset'}  # of drive parameters
 
@@ -130,11 +129,7 @@ def torque_kernel(model: RobotModel, falls: bool) -> tuple[NumpyKernel, Array]:
     graph, references = trace_torques(model, (), chain, range(10 * n), form)
     inputs = (*motion_inputs(n), InputBlock('parameters', 10 * n, shared=True))
     function = GraphFunction(name='torque', graph=graph, inputs=inputs, references=references)
-    own = [
-        transform_inertial_parameters(pi, frame[:3, :3], frame[:3, 3])
-        for pi, frame in zip(model.inertial, chain.frames, strict=True)
-    ]
-    return NumpyKernel(function), np.ravel(np.array(own) @ pseudo_parameter_map().T)
+    return NumpyKernel(function), np.einsum('kij,kj->ki', chain.from_links, model.inertial).ravel()
 
 
 @lru_cache(maxsize=32)

@@ -49,7 +49,6 @@ from robotid_ros.dynamics.codegen.minimal_recursion import (
     MinimalChain,
     joint_groups,
     minimal_chain,
-    pseudo_parameter_map,
     trace_torques,
 )
 from robotid_ros.dynamics.codegen.source import (
@@ -64,7 +63,6 @@ from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs, regre
 from robotid_ros.dynamics.recursion import observation_matrix, regressor_columns
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
-from robotid_ros.model.inertia import transform_inertial_parameters
 from robotid_ros.progress import Progress
 
 
@@ -300,11 +298,7 @@ def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float
     are kept, the others being zero, and the map to these from the model's standard parameters, shape (k, p).
     """
     model, count = base.model, len(base.columns)
-    transform = np.eye(count)
-    pseudo = pseudo_parameter_map()
-    for k, frame in enumerate(chain.frames):
-        turned = transform_inertial_parameters(np.eye(10), frame[:3, :3], frame[:3, 3]).T
-        transform[10 * k : 10 * k + 10, 10 * k : 10 * k + 10] = pseudo @ turned
+    transform = scipy.linalg.block_diag(*chain.from_links, np.eye(count - 10 * model.n))
     motion = sample_motion(model, 2 * count + 20, np.random.default_rng(0))
     rows = observation_matrix(regressor_columns(model, *motion, range(count), drives=base.drive_symbols))
     columns, _, grouping = reduced_columns(rows @ np.linalg.inv(transform), tolerance)

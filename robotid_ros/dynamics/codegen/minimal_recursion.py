@@ -46,6 +46,7 @@ from robotid_ros.dynamics.codegen.symbolic_regressor import (
     velocity_matrix,
 )
 from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import transform_inertial_parameters
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.transforms import exact
 
@@ -69,7 +70,8 @@ class MinimalChain:
     # shape (3, 3): frame G of each group in the own frame of the body before it (identity for the first)
     tilts: tuple[Array, ...]
     start: Array  # shape (3,): minus the acceleration of free fall, in the first group's frame [m/s^2]
-    frames: Array  # shape (n, 4, 4): link frame k in own frame k
+    # shape (n, 10, 10): PSEUDO_NAMES of body k in its own frame from the inertial parameters in its link frame
+    from_links: Array
 
 
 def joint_groups(model: RobotModel, snap: float) -> tuple[tuple[int, ...], ...]:
@@ -146,9 +148,10 @@ def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float =
             directions[k] = _snapped(basis.T @ axes[k], snap)
     strength = max(float(np.linalg.norm(model.gravity)), 1e-300)
     start = -strength * _snapped(first.T @ model.gravity / strength, snap)
-    own = np.tile(np.eye(4), (n, 1, 1))
-    own[:, :3, :3] = np.swapaxes(turned, 1, 2) @ frames[:, :3, :3]
-    own[:, :3, 3] = (np.swapaxes(turned, 1, 2) @ (points - origins)[:, :, None])[:, :, 0]
+    moved = [
+        transform_inertial_parameters(np.eye(10), own.T @ frame[:3, :3], own.T @ (frame[:3, 3] - origin)).T
+        for own, frame, origin in zip(turned, frames, origins, strict=True)
+    ]
     return MinimalChain(
         groups=groups,
         revolute=tuple(kind == 'revolute' for kind in model.joint_types),
@@ -158,7 +161,7 @@ def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float =
         directions=directions,
         tilts=tuple(tilts),
         start=start,
-        frames=own,
+        from_links=_pseudo_parameter_map() @ np.stack(moved),
     )
 
 
@@ -279,7 +282,7 @@ class _Motion:
         return _Motion(rate, change, self.matrix[np.ix_(source, source)] * np.outer(sign, sign), differences)
 
 
-def pseudo_parameter_map() -> Array:
+def _pseudo_parameter_map() -> Array:
     """Return the matrix from inertial parameters (in the same frame) to PSEUDO_NAMES, shape (10, 10)."""
     result = np.zeros((10, 10))
     half = 0.5
