@@ -279,11 +279,7 @@ class NumpyKernel:
     __slots__ = ('_evaluate', '_function')
 
     def __init__(self, function: GraphFunction) -> None:
-        def read(number: int) -> str:
-            block, column = function.input_places[number]
-            return f'given[{block}][{column}]'
-
-        lines = statements(function, read, 'python')
+        lines = statements(function, lambda block, column: f'given[{block}][{column}]', 'python')
         lines += [f'made[{k}] = {value_of(function, r)}' for k, r in enumerate(function.references)]
         names: dict[str, Any] = {'np': np}
         exec('\n    '.join(['def evaluate(given, made):', *_released(lines), 'return None']), names)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from robotid_ros.model import RobotModel
 
 SINES_COSINES = Path(__file__).with_name('sines_cosines.h').read_text(encoding='ascii').partition('*/\n\n')[2]
 """C99 and C++11; includes stand in the sources."""
+_INCLUDES = ('#include <float.h>', '#include <math.h>', '#include <string.h>')
+
+Read: TypeAlias = Callable[[int, int], str]  # from the block of an input and its column there to its expression
+Style: TypeAlias = Literal['python', 'c', 'lanes']
 
 
 def literal(value: float) -> str:
@@ -40,19 +44,17 @@ def value_of(function: GraphFunction, reference: int) -> str:
     return f'-v{node}' if reference & 1 else f'v{node}'
 
 
-def statements(
-    function: GraphFunction, read: Callable[[int], str], style: Literal['python', 'c', 'lanes']
-) -> list[str]:
+def statements(function: GraphFunction, read: Read, style: Style) -> list[str]:
     """Return one assignment per operation; the value of node k is ``v<k>``.
 
-    ``read`` returns the expression of an input by number. The style says whether the variables are numpy arrays,
-    doubles, or the vectors of lanes.h. Doubles need :data:`SINES_COSINES` where ``uses_sines``: all sines and cosines
-    are computed at once, as soon as their angles are known, so that a compiler makes vectors of them.
+    The style says whether the variables are numpy arrays, doubles, or the vectors of lanes.h. Doubles need
+    :data:`SINES_COSINES` where ``uses_sines``: all sines and cosines are computed at once, as soon as their angles are
+    known, so that a compiler makes vectors of them.
     """
     return _staged(function, read) if style == 'c' else _assignments(function, function.schedule, read, style)
 
 
-def _staged(function: GraphFunction, read: Callable[[int], str]) -> list[str]:
+def _staged(function: GraphFunction, read: Read) -> list[str]:
     """Return C in stages: what the next sines and cosines need, these, and so on, and the rest."""
     graph, stages = function.graph, dict[int, int]()
     angles: dict[int, dict[int, dict[int, int]]] = {}
@@ -80,9 +82,7 @@ def _staged(function: GraphFunction, read: Callable[[int], str]) -> list[str]:
     return lines + _assignments(function, [node for node in function.schedule if node not in done], read, 'c')
 
 
-def _assignments(
-    function: GraphFunction, schedule: list[int], read: Callable[[int], str], style: Literal['python', 'c', 'lanes']
-) -> list[str]:
+def _assignments(function: GraphFunction, schedule: list[int], read: Read, style: Style) -> list[str]:
     """Return the assignments of some nodes, one after the other."""
     graph = function.graph
     declared, end = {'python': ('', ''), 'c': ('const double ', ';'), 'lanes': ('const vec ', ';')}[style]
@@ -96,7 +96,7 @@ def _assignments(
         if kind == Op.CONSTANT:
             continue
         if kind == Op.INPUT:
-            text = read(first)
+            text = read(*function.input_places[first])
         elif kind == Op.ADD:
             subtract = second & 1 and graph.kind[second >> 1] != Op.CONSTANT
             text = f'{value_of(function, first)} {"-" if subtract else "+"} '
@@ -130,10 +130,8 @@ def batch_source(function: GraphFunction) -> str:
     evaluated at once in vectors of the compiler's vector extension; a rest that does not fill a
     vector goes through padded copies.
     """
-    places = function.input_places
 
-    def read(number: int) -> str:
-        block, column = places[number]
+    def read(block: int, column: int) -> str:
         width = function.inputs[block].width
         if function.inputs[block].shared:
             return f'splat(in{block}[{column}])'
@@ -161,17 +159,14 @@ def sample_source(function: GraphFunction) -> str:
     """Return C with ``sample_from_python`` of one_sample.h; the constants are the shared input, which is the last."""
     *given, _ = function.inputs
 
-    def read(number: int) -> str:
-        block, column = function.input_places[number]
+    def read(block: int, column: int) -> str:
         return f'constants[{column}]' if block == len(given) else f'in{block}[{column}]'
 
     arguments = [f'const double *in{b}' for b in range(len(given))]
     values = (value_of(function, reference) for reference in function.references)
     return '\n'.join(
         [
-            '#include <float.h>',
-            '#include <math.h>',
-            '#include <string.h>',
+            *_INCLUDES,
             '#include "codegen/one_sample.h"',
             SINES_COSINES,
             'static inline double sign_of(double x) { return (double)(x > 0.0) - (double)(x < 0.0); }',
@@ -269,7 +264,6 @@ def joint_units(model: RobotModel) -> list[str]:
     return [f'{name}: {units[kind]}' for name, kind in zip(names, model.joint_types, strict=True)]
 
 
-_INCLUDES = ('#include <float.h>', '#include <math.h>', '#include <string.h>')
 # Keywords up to C++23, other spellings of operators, and what no namespace of a user may be called
 _CPP_WORDS = """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
@@ -465,13 +459,8 @@ def _function(function: GraphFunction, signature: str, name: str) -> list[str]:
     graph, places = function.graph, function.input_places
     used = {places[graph.first[node]][0] for node in function.schedule if graph.kind[node] == Op.INPUT}
     out = 'regressor_rows' if name == 'regressor' else 'tau'
-
-    def read(number: int) -> str:
-        block, column = function.input_places[number]
-        return f'{function.inputs[block].name}[{column}]'
-
-    lines = [signature, '{']
-    lines += [f'    {line}' for line in statements(function, read, 'c')]
+    body = statements(function, lambda block, column: f'{function.inputs[block].name}[{column}]', 'c')
+    lines = [signature, '{', *(f'    {line}' for line in body)]
     lines += [f'    {out}[{k}] = {value_of(function, r)};' for k, r in enumerate(function.references)]
     lines += [f'    (void){block.name};' for k, block in enumerate(function.inputs) if k not in used]
     return [*lines, '}']
@@ -522,8 +511,7 @@ def _python_function(name: str, function: GraphFunction, shape: tuple[int, ...],
     blocks = sorted(function.inputs, key=lambda block: block.shared)
     arguments = [f'{b.name}=COEFFICIENTS' if b.shared else b.name for b in blocks]
 
-    def read(number: int) -> str:
-        block, column = function.input_places[number]
+    def read(block: int, column: int) -> str:
         given = function.inputs[block]
         return f'{given.name}[{column}]' if given.shared else f'{given.name}[..., {column}]'
 
