@@ -145,11 +145,11 @@ class BaseParameters:
         if weights.shape != shape:
             raise DataError(f'weights: expected shape {shape}, as the regressor has, got {weights.shape}')
         slopes = np.empty((shape[0], 3 * shape[1]))
-        drives = self.drive_symbols
+        drives, columns = self.drive_symbols, self.independent.tolist()
         kernel = self._kernels.get(
             'regressor_gradient',
-            content_key(self.model, {'columns': self.independent}, f'regressor gradient {drives}'),
-            lambda: regressor_gradient_function(self.model, drives, self.independent.tolist()),
+            content_key(self.model, f'regressor gradient {drives} {columns}'),
+            lambda: regressor_gradient_function(self.model, drives, columns),
             compiled=compiled,
         )
         kernel([*samples, weights.reshape(shape[0], -1)], slopes)

@@ -118,18 +118,13 @@ def load_arrays(key: str) -> dict[str, Array | IntArray] | None:
         return None
 
 
-def content_key(model: RobotModel, parts: Mapping[str, Array | IntArray], text: str) -> str:
-    """Return a hash of an arm's geometry, of arrays, a text, and the source of this package's dynamics.
+def content_key(model: RobotModel, text: str) -> str:
+    """Return a hash of an arm's geometry, a text, and the source of this package's dynamics.
 
     The text says everything else that the result depends on.
     """
-    digest = hashlib.sha256(_generator_identity().encode())
-    digest.update(text.encode())
-    digest.update(' '.join(model.joint_types).encode())
-    geometry = {name: getattr(model, name) for name in ('placements', 'axes', 'gravity', 'coupling')}
-    for name, value in (*geometry.items(), *sorted(parts.items())):
-        array = np.ascontiguousarray(value, dtype=np.float64)
-        digest.update(f'{name}{array.shape}'.encode())
+    digest = hashlib.sha256(f'{_generator_identity()} {text} {model.joint_types}'.encode())
+    for array in (model.placements, model.axes, model.gravity, model.coupling):
         digest.update(array.tobytes())
     return digest.hexdigest()[:32]
 

@@ -401,8 +401,7 @@ def minimal_model(
     drives = model.drives if model.has_coupled_drives else None
     model = model.at_motors()
     base = base_parameters(model, tolerance=tolerance, **columns)
-    settings = {'settings': np.array([tolerance, snap])}
-    key = content_key(model, settings, f'minimal model {base.drive_symbols}')
+    key = content_key(model, f'minimal model {base.drive_symbols} {tolerance} {snap}')
     arrays = load_arrays(key)
     if arrays is None:
         arrays = _generate(base, tolerance, snap, progress)
