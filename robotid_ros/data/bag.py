@@ -167,7 +167,7 @@ class Bag:
             shared = next((k for k, pair in enumerate(zip(space, near, strict=False)) if len(set(pair)) > 1), None)
             return -(min(len(space), len(near)) if shared is None else shared), each
 
-        own = self.of_type(kind.replace('/msg/', '/'))
+        own = self.of_type(kind)
         return min((each for each in own if each.rpartition('/')[2] == name), key=apart, default='')
 
     def reference_topic(self, topic: str) -> str:
@@ -193,7 +193,7 @@ class Bag:
         Of several with joint states, such as a gripper's, it is the one with efforts of the most of the ``joints``;
         where none are given, of those in the description nearest to each, or of all.
         """
-        names = self.of_type(kind.replace('/msg/', '/'))
+        names = self.of_type(kind)
         if not names:
             cut = '' if self.complete else '; it has no end, and what is whole holds none'
             message = f'{self.path}: expected a topic of {kind}, the bag has none{cut}{remedy}'
@@ -248,7 +248,7 @@ class Bag:
 
     def of_type(self, kind: str) -> list[str]:
         """Return the topics of a type, in the order of the alphabet."""
-        return sorted(name for name, its in self.topics.items() if its == kind)
+        return sorted(name for name, its in self.topics.items() if its == kind.replace('/msg/', '/'))
 
     def numbers(self, topic: str) -> tuple[IntArray, Array]:
         """Return the stamps [ns] and the numbers of the messages of a topic of one of the types :data:`NUMBERS`."""
@@ -268,7 +268,7 @@ class Bag:
         """Return file names, hashes, format, topic and faults; to be called after the messages were read."""
         path = self.path.parent if self.path.name == METADATA else self.path
         kind = DATA_FILE.search(self.names[0].name)
-        others = [name for name in self.of_type(JOINT_STATE.replace('/msg/', '/')) if name != topic]
+        others = [name for name in self.of_type(JOINT_STATE) if name != topic]
         return {
             'file': path.name,
             'sha256': {name.name: file_hash(name) for name in self.names},

@@ -42,8 +42,9 @@ class RecordingSession:
     After :meth:`finish`, ``dataset`` is the averaged period, where there was a reference; in place of it ``currents``,
     where a joint's effort is a current without a torque constant: the same average, with the motor currents of these
     joints as their torque [A], with which nothing can be identified; ``strokes`` are those of a friction sweep, and
-    ``problem`` says why there is none of these, or why raw messages can no longer be written. ``settings`` are those
-    given, ``averaging`` those that the average was made with.
+    ``problem`` says why there is none of these, or why raw messages can no longer be written: then not every message is
+    on disk, and the recording is not ``whole``. ``settings`` are those given, ``averaging`` those that the average was
+    made with.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class RecordingSession:
         self._processor = StreamProcessor(joints, self.averaging)
         self._description = {**description, 'version': robotid_ros.__version__, 'topic': topic}
         self._bag = BagWriter(folder, {topic: JOINT_STATE, reference_topic: TRAJECTORY}, latched=[reference_topic])
-        self._writing = self._processing = True
+        self.whole = self._processing = True
         self._said: dict[str, str] = {}
         for name, text in (texts or {}).items():
             self.say(name, text, time.time_ns())
@@ -106,11 +107,6 @@ class RecordingSession:
             if reference is not None:
                 self._processor.follow(reference)
             return reference
-
-    @property
-    def whole(self) -> bool:
-        """Whether every message is on disk; the average may have failed."""
-        return self._writing
 
     @property
     def reference(self) -> PeriodicReference | None:
@@ -160,11 +156,11 @@ class RecordingSession:
 
     def _write(self, write: Callable[..., None], *what: Any) -> None:
         """Write to the bag, until that fails."""
-        if self._writing:
+        if self.whole:
             try:
                 write(*what)
             except (OSError, DataError) as cause:
-                self._writing = False
+                self.whole = False
                 self._bag.abandon()
                 reason = cause.strerror if isinstance(cause, OSError) else cause
                 self.problem = f'raw messages are no longer written to {self.folder}: {reason}'
