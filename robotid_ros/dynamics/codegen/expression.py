@@ -69,15 +69,14 @@ class Graph:
     a node always have smaller indices than the node.
     """
 
-    __slots__ = ('_constants', '_index', 'first', 'kind', 'second', 'value')
+    __slots__ = ('_index', 'first', 'kind', 'second', 'value')
 
     def __init__(self) -> None:
         self.kind: list[int] = []
         self.first: list[int] = []
         self.second: list[int] = []
         self.value: list[float] = []
-        self._index: dict[tuple[int, int, int], int] = {}
-        self._constants: dict[float, int] = {}
+        self._index: dict[tuple[int, int, int, float], int] = {}
 
     @classmethod
     def from_arrays(cls, nodes: Array | IntArray, values: Array | IntArray) -> 'Graph':
@@ -85,11 +84,8 @@ class Graph:
         graph = cls()
         graph.kind, graph.first, graph.second = (row.astype(int).tolist() for row in nodes)
         graph.value = values.tolist()
-        for node, key in enumerate(zip(graph.kind, graph.first, graph.second, strict=True)):
-            if key[0] == Op.CONSTANT:
-                graph._constants[graph.value[node]] = node
-            else:
-                graph._index[key] = node
+        keys = zip(graph.kind, graph.first, graph.second, graph.value, strict=True)
+        graph._index = {key: node for node, key in enumerate(keys)}
         return graph
 
     def arrays(self) -> tuple[IntArray, Array]:
@@ -111,12 +107,7 @@ class Graph:
 
     def constant_reference(self, value: float) -> int:
         """Return the reference to a constant; its node holds the absolute value."""
-        size = abs(float(value))
-        node = self._constants.get(size)
-        if node is None:
-            node = self._append(Op.CONSTANT, 0, 0, size)
-            self._constants[size] = node
-        return 2 * node + (1 if value < 0.0 else 0)
+        return 2 * self._node(Op.CONSTANT, 0, 0, abs(float(value))) + (1 if value < 0.0 else 0)
 
     def add(self, a: int, b: int) -> int:
         """Return the reference to a + b."""
@@ -239,20 +230,16 @@ class Graph:
                     stack.pop()
         return order
 
-    def _node(self, kind: int, first: int, second: int) -> int:
-        key = (kind, first, second)
+    def _node(self, kind: int, first: int, second: int, value: float = 0.0) -> int:
+        key = (kind, first, second, value)
         node = self._index.get(key)
         if node is None:
-            node = self._append(kind, first, second, 0.0)
-            self._index[key] = node
+            node = self._index[key] = len(self.kind)
+            self.kind.append(kind)
+            self.first.append(first)
+            self.second.append(second)
+            self.value.append(value)
         return node
-
-    def _append(self, kind: int, first: int, second: int, value: float) -> int:
-        self.kind.append(kind)
-        self.first.append(first)
-        self.second.append(second)
-        self.value.append(value)
-        return len(self.kind) - 1
 
 
 class Expression:
