@@ -24,9 +24,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.model.transforms import exact
@@ -297,6 +298,13 @@ class Expression:
 
 
 Number: TypeAlias = Expression | float
+Symbols: TypeAlias = NDArray[np.object_]
+"""An array of expressions: vectors have the shape (3,), matrices (3, 3)."""
+
+
+def symbols(*entries: Any) -> Symbols:
+    """Return expressions, or rows of them, as an array."""
+    return np.array(entries, dtype=object)
 
 
 def gradient(graph: Graph, seeds: Sequence[tuple[int, int]]) -> dict[int, int]:
@@ -342,15 +350,9 @@ def gradient(graph: Graph, seeds: Sequence[tuple[int, int]]) -> dict[int, int]:
     return result
 
 
-def combined(matrix: Array, x: Sequence[Expression]) -> list[Expression]:
-    """Return a constant matrix times a list of expressions."""
-    rows = []
-    for row in matrix:
-        total: Expression = x[0] * 0.0
-        for entry, value in zip(row, x, strict=True):
-            total = total + exact(float(entry)) * value
-        rows.append(total)
-    return rows
+def combined(matrix: Array, x: Symbols | Sequence[Expression]) -> Symbols:
+    """Return a constant matrix times a vector of expressions; entries within round-off of whole numbers are exact."""
+    return np.asarray(symbols(*([exact(entry) for entry in row] for row in matrix.tolist())) @ symbols(*x))
 
 
 @dataclass(frozen=True, slots=True)
@@ -519,17 +521,16 @@ def at_joints(function: GraphFunction, drives: Array) -> GraphFunction:
 
         tau(q, dq, ddq) = C^T tau_motor(C q, C dq, C ddq)
 
-    ``function``: inputs: any of q, dq, ddq, the load (a torque), the direction of the motors' last motion, and shared
-    ones; outputs: the n torques, or n rows that give them. ``drives``, shape (n, n): C, positions of the motors over
-    those of the joints.
+    ``function``: inputs: any of q, dq, ddq, the load (a torque), and shared ones; outputs: the n torques, or n rows
+    that give them. ``drives``, shape (n, n): C, positions of the motors over those of the joints.
     """
     graph, n = Graph(), len(drives)
     turned: dict[str, Array] = {'load': np.asarray(np.linalg.inv(drives).T)}
     slots: list[Expression] = []
     for block in function.inputs:
         given = graph.inputs(len(slots), block.width)
-        slots += given if block.shared else combined(turned.get(block.name, drives), given)
-    at_motors = np.array(function.with_inputs(graph, lambda slot: slots[slot].reference)).reshape(n, -1)
-    columns = [combined(drives.T, [Expression(graph, int(a)) for a in column]) for column in at_motors.T]
-    references = tuple(column[row].reference for row in range(n) for column in columns)
+        slots.extend(given if block.shared else combined(turned.get(block.name, drives), given))
+    outputs = function.with_inputs(graph, lambda slot: slots[slot].reference)
+    at_motors = symbols(*(Expression(graph, reference) for reference in outputs)).reshape(n, -1)
+    references = tuple(each.reference for each in combined(drives.T, at_motors).ravel().tolist())
     return GraphFunction(name=function.name, graph=graph, inputs=function.inputs, references=references)

@@ -35,13 +35,10 @@ from math import cos, pi, sin
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.codegen.expression import Expression, Graph, combined
+from robotid_ros.dynamics.codegen.expression import Expression, Graph, Symbols, combined, symbols
 from robotid_ros.dynamics.codegen.symbolic_regressor import (
-    Symbols,
     constant_vector,
     cross,
-    matrix_times,
-    symbols,
     turned,
     velocity_matrix,
 )
@@ -270,7 +267,7 @@ class _Motion:
 
     def tilted(self, tilt: Array) -> '_Motion':
         """Return the motion in a tilted frame; through right angles, U only changes places and signs."""
-        rate, change = matrix_times(tilt.T, self.rate), matrix_times(tilt.T, self.change)
+        rate, change = combined(tilt.T, self.rate), combined(tilt.T, self.change)
         if not np.array_equal(np.abs(tilt), np.round(np.abs(tilt))):
             return _Motion.of(rate, change)
         source = [int(np.argmax(np.abs(tilt[:, k]))) for k in range(3)]
@@ -307,7 +304,7 @@ class TorqueTracer:
         graph: Graph,
         chain: MinimalChain,
         form: Form,
-        motion: Sequence[Sequence[Expression]],
+        motion: Sequence[Symbols],
         parameters: Sequence[dict[str, Expression]],
     ) -> None:
         self.graph, self.chain, self.form = graph, chain, form
@@ -339,7 +336,7 @@ class TorqueTracer:
                 self.arms[group[0]] = self._arm(group[0], None)
                 acceleration = acceleration + motion.matrix @ self.arms[group[0]]
                 motion = motion.tilted(chain.tilts[g])
-                acceleration = matrix_times(chain.tilts[g].T, acceleration)
+                acceleration = combined(chain.tilts[g].T, acceleration)
             acceleration, motion = self._forward(group, motion, acceleration)
         return self._backward()
 
@@ -389,7 +386,7 @@ class TorqueTracer:
                 if position:
                     moment = moment + cross(self.arms[k], force)
             if g > 0:
-                force, moment = (matrix_times(chain.tilts[g], x) for x in (force, moment))
+                force, moment = (combined(chain.tilts[g], x) for x in (force, moment))
                 moment = moment + cross(self.arms[group[0]], force)
         return result
 

@@ -10,10 +10,8 @@
 """The base regressor and its gradient as graph functions: the recursion of the batch regressor, on symbols."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import aligned_chain
@@ -23,19 +21,13 @@ from robotid_ros.dynamics.codegen.expression import (
     GraphFunction,
     InputBlock,
     Op,
+    Symbols,
     combined,
     gradient,
+    symbols,
 )
 from robotid_ros.model import RobotModel
 from robotid_ros.model.transforms import exact
-
-Symbols: TypeAlias = NDArray[np.object_]
-"""An array of expressions: vectors have the shape (3,), matrices (3, 3)."""
-
-
-def symbols(*entries: Any) -> Symbols:
-    """Return expressions, or rows of them, as an array."""
-    return np.array(entries, dtype=object)
 
 
 def cross(a: Symbols, b: Symbols) -> Symbols:
@@ -46,11 +38,6 @@ def cross(a: Symbols, b: Symbols) -> Symbols:
 def constant_vector(graph: Graph, values: Array) -> Symbols:
     """Return three numbers as a vector of constants; those within round-off of 0 and +-1 are exact."""
     return symbols(*(graph.constant(exact(float(value))) for value in values))
-
-
-def matrix_times(matrix: Array, vector: Symbols) -> Symbols:
-    """Return a constant matrix times a vector; entries within round-off of 0 and +-1 are exact."""
-    return np.asarray(symbols(*([exact(entry) for entry in row] for row in matrix.tolist())) @ vector)
 
 
 def turned(vector: Symbols, cosine: Expression, sine: Expression) -> Symbols:
@@ -71,11 +58,9 @@ def velocity_matrix(rate: Symbols, change: Symbols) -> Symbols:
     )
 
 
-def _link_columns(
-    model: RobotModel, q: Sequence[Expression], dq: Sequence[Expression], ddq: Sequence[Expression]
-) -> list[list[list[Expression]]]:
+def _link_columns(model: RobotModel, q: Symbols, dq: Symbols, ddq: Symbols) -> list[list[list[Expression]]]:
     """Return, for each link and each joint up to it, the columns of the ten parameters in the aligned frame."""
-    graph = q[0].graph
+    graph: Graph = q[0].graph
     rotations, offsets, slides, _ = aligned_chain(model)
     rest, axis = constant_vector(graph, np.zeros(3)), constant_vector(graph, np.array([0.0, 0.0, 1.0]))
     rate, change, acceleration = rest, rest, constant_vector(graph, -model.gravity)
@@ -92,7 +77,7 @@ def _link_columns(
         def local(
             vector: Symbols, basis: Array = basis, cosine: Expression = cosine, sine: Expression = sine
         ) -> Symbols:
-            return turned(matrix_times(basis, vector), cosine, sine)
+            return turned(combined(basis, vector), cosine, sine)
 
         screws = [(local(z), local(v + cross(z, origin))) for z, v in screws]
         rate, change, acceleration = local(rate), local(change), local(acceleration)
@@ -173,7 +158,7 @@ def _entries(model: RobotModel, drives: Sequence[str], columns: Sequence[int]) -
     zero, one = graph.constant(0.0), graph.constant(1.0)
     of_drives = {'Ia': ddq, 'Fv': dq, 'Fc': [x.sign() for x in dq], 'offset': [one] * n}
     blocks = _link_columns(model, *(combined(model.coupling, x) for x in (q, dq, ddq)))
-    made: dict[int, list[Expression]] = {}
+    made: dict[int, Symbols] = {}
     for column in sorted(columns):
         if column < 10 * n:
             link, parameter = divmod(column, 10)
@@ -182,5 +167,5 @@ def _entries(model: RobotModel, drives: Sequence[str], columns: Sequence[int]) -
             made[column] = combined(model.coupling.T, on_chain)
         else:
             block, joint = divmod(column - 10 * n, n)
-            made[column] = [of_drives[drives[block]][k] if k == joint else zero for k in range(n)]
+            made[column] = symbols(*(of_drives[drives[block]][k] if k == joint else zero for k in range(n)))
     return graph, tuple(made[column][i].reference for i in range(n) for column in columns)
