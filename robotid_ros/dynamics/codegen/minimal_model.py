@@ -294,8 +294,8 @@ _ROUND_OFF = 1e-14
 def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float) -> tuple[IntArray, Array]:
     """Return the minimal parameters of the minimal frames, laminae wherever possible.
 
-    That are, of the standard parameters of the minimal frames (PSEUDO_NAMES link by link, then the drives'), the k that
-    are kept, the others being zero, and the map to these from the model's standard parameters, shape (k, p).
+    That are, of the standard parameters of the minimal frames (pseudo-parameters link by link, then the drives'), the k
+    that are kept, the others being zero, and the map to these from the model's standard parameters, shape (k, p).
     """
     model, count = base.model, len(base.columns)
     transform = scipy.linalg.block_diag(*chain.from_links, np.eye(count - 10 * model.n))

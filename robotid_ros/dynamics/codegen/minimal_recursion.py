@@ -67,7 +67,7 @@ class MinimalChain:
     # shape (3, 3): frame G of each group in the own frame of the body before it (identity for the first)
     tilts: tuple[Array, ...]
     start: Array  # shape (3,): minus the acceleration of free fall, in the first group's frame [m/s^2]
-    # shape (n, 10, 10): PSEUDO_NAMES of body k in its own frame from the inertial parameters in its link frame
+    # shape (n, 10, 10): pseudo-parameters of body k in its own frame from the inertial parameters in its link frame
     from_links: Array
 
 
@@ -234,9 +234,6 @@ def _snapped(values: Array, tolerance: float, *, unit: bool = True) -> Array:
     return np.where(np.abs(np.abs(result) - 1.0) < tolerance, np.sign(result), result) if unit else result
 
 
-PSEUDO_NAMES = ('Sxx', 'Syy', 'Sxy', 'Sxz', 'Syz', 'mx', 'my', 'Szz', 'mz', 'm')
-
-
 @dataclass(frozen=True, slots=True)
 class Form:
     """Choices that change the length of the equations and not their value."""
@@ -280,7 +277,10 @@ class _Motion:
 
 
 def _pseudo_parameter_map() -> Array:
-    """Return the matrix from inertial parameters (in the same frame) to PSEUDO_NAMES, shape (10, 10)."""
+    """Return the matrix from inertial parameters to pseudo-parameters in the same frame, shape (10, 10).
+
+    These are Sxx, Syy, Sxy, Sxz, Syz, mx, my, Szz, mz and m, in this order.
+    """
     result = np.zeros((10, 10))
     half = 0.5
     for row, (ixx, iyy, izz) in ((0, (-half, half, half)), (1, (half, -half, half)), (7, (half, half, -half))):
@@ -295,8 +295,8 @@ def _pseudo_parameter_map() -> Array:
 class TorqueTracer:
     """Traces the torques of a chain's joints.
 
-    ``motion`` holds the chain's coordinates, velocities and accelerations, ``parameters`` per link, by PSEUDO_NAMES,
-    those that are not zero, in the link's own frame.
+    ``motion`` holds the chain's coordinates, velocities and accelerations, ``parameters``, shape (n, 10), each
+    link's pseudo-parameters in its own frame.
     """
 
     def __init__(
@@ -305,7 +305,7 @@ class TorqueTracer:
         chain: MinimalChain,
         form: Form,
         motion: Sequence[Symbols],
-        parameters: Sequence[dict[str, Expression]],
+        parameters: Symbols,
     ) -> None:
         self.graph, self.chain, self.form = graph, chain, form
         self.zero = graph.constant(0.0)
@@ -477,10 +477,9 @@ class TorqueTracer:
 
     def _wrench(self, k: int, place: int | None, motion: _Motion, acceleration: Symbols) -> tuple[Symbols, Symbols]:
         """Return force and moment about the origin that body k needs."""
-        own = {name: self.parameters[k].get(name, self.zero) for name in PSEUDO_NAMES}
-        first = symbols(own['mx'], own['my'], own['mz'])
+        xx, yy, xy, xz, yz, mx, my, zz, mz, m = self.parameters[k]
+        first = symbols(mx, my, mz)
         u, (ax, ay, az) = motion.matrix, acceleration
-        xx, yy, xy, xz, yz, zz, m = (own[name] for name in ('Sxx', 'Syy', 'Sxy', 'Sxz', 'Syz', 'Szz', 'm'))
         if place == k:
             turning = u[1][0] * xx - u[0][1] * yy
         else:
@@ -512,17 +511,17 @@ def trace_torques(
 ) -> tuple[Graph, tuple[int, ...]]:
     """Return the torques of the rigid body as a graph whose inputs are q, dq, ddq and parameters in the minimal frames.
 
-    ``columns`` says which parameters these are, the others being zero: PSEUDO_NAMES link by link, then n for each
-    symbol of ``drives``.
+    ``columns`` says which parameters these are, the others being zero: ten pseudo-parameters link by link, then n for
+    each symbol of ``drives``.
     """
     graph, n = Graph(), model.n
     q, dq, ddq = graph.inputs(0, n), graph.inputs(n, n), graph.inputs(2 * n, n)
-    parameters: list[dict[str, Expression]] = [{} for _ in range(n)]
+    parameters = np.full((n, 10), graph.constant(0.0), dtype=object)
     rotors: list[tuple[int, Expression]] = []
     for position, column in enumerate(columns):
         parameter = graph.input(3 * n + position)
         if column < 10 * n:
-            parameters[column // 10][PSEUDO_NAMES[column % 10]] = parameter
+            parameters[divmod(column, 10)] = parameter
         elif drives[(column - 10 * n) // n] == 'Ia':
             rotors.append((column % n, parameter))
     motion = [combined(model.coupling, x) for x in (q, dq, ddq)]
