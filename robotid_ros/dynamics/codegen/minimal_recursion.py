@@ -269,11 +269,9 @@ class _Motion:
             return _Motion.of(rate, change)
         source = [int(np.argmax(np.abs(tilt[:, k]))) for k in range(3)]
         sign = tilt[source, range(3)]
-        d = self.differences
-        gap = {(2, 1): d[0], (0, 2): d[1], (1, 0): d[2]}
-        gap |= {(j, i): -value for (i, j), value in gap.items()}
-        differences = symbols(*(gap[source[i], source[j]] for i, j in ((2, 1), (0, 2), (1, 0))))
-        return _Motion(rate, change, self.matrix[np.ix_(source, source)] * np.outer(sign, sign), differences)
+        matrix = self.matrix[np.ix_(source, source)] * np.outer(sign, sign)
+        turn = round(np.linalg.det(np.abs(tilt)))  # -1 where two axes change places: each difference is the other way
+        return _Motion(rate, change, matrix, turn * self.differences[source])
 
 
 def _pseudo_parameter_map() -> Array:
