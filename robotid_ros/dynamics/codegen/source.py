@@ -30,17 +30,11 @@ Read: TypeAlias = Callable[[int, int], str]  # from the block of an input and it
 Style: TypeAlias = Literal['python', 'c', 'lanes']
 
 
-def literal(value: float) -> str:
-    """Return a double in C and Python, exact when read back."""
-    text = repr(float(value))
-    return text if any(mark in text for mark in '.en') else text + '.0'
-
-
 def value_of(function: GraphFunction, reference: int) -> str:
     """Return the expression of a value after its statement: a literal, or the variable, perhaps negated."""
     graph, node = function.graph, reference >> 1
     if graph.kind[node] == Op.CONSTANT:
-        return literal(graph.constant_value(reference))
+        return repr(graph.constant_value(reference))  # of a double in C and Python, exact when read back
     return f'-v{node}' if reference & 1 else f'v{node}'
 
 
@@ -433,7 +427,7 @@ def _tables(code: GeneratedCode, prefix: str, kind: str = 'const') -> list[str]:
     lines = []
     tables = [('default_parameters', code.parameters), ('default_coefficients', code.coefficients)]
     for name, values in tables:
-        numbers = [literal(float(value)) for value in values]
+        numbers = [repr(value) for value in values.tolist()]
         rows = [', '.join(numbers[k : k + 4]) for k in range(0, len(numbers), 4)]
         body = ',\n'.join(f'    {row}' for row in rows)
         lines += [f'{kind} double {prefix}{name}[{len(values)}] = {{', body, '};']
@@ -448,7 +442,7 @@ def _coefficient_function(code: GeneratedCode, prefix: str, linkage: str = '') -
         for j, weight in enumerate(row.tolist()):
             if weight == 0.0:
                 continue
-            factor = '' if abs(weight) == 1.0 else f'{literal(abs(weight))} * '
+            factor = '' if abs(weight) == 1.0 else f'{abs(weight)} * '
             sign = ('-' if weight < 0.0 else '') if not terms else (' - ' if weight < 0.0 else ' + ')
             terms += f'{sign}{factor}parameters[{j}]'
         lines.append(f'    coefficients[{k}] = {terms or "0.0"};')
