@@ -27,6 +27,7 @@ from robotid_ros.errors import ModelError
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.transforms import rpy_of_rotation
 
+_START_TAG = re.compile(rb'<([^>"\']|"[^"]*"|\'[^\']*\')*>')  # a '>' in quotes does not end it
 _ATTRIBUTE = re.compile(rb'(\s+)([^\s=/>]+)(\s*=\s*)("[^"]*"|\'[^\']*\')')
 
 
@@ -57,7 +58,9 @@ class _Splicer:
 
         def start(tag: str, attributes: dict[str, str]) -> None:
             at = parser.CurrentByteIndex
-            element = _Element(tag, attributes.get('name', ''), at, open_end=_tag_end(self.data, at))
+            tag_text = _START_TAG.match(self.data, at)
+            assert tag_text is not None  # the parser has found it
+            element = _Element(tag, attributes.get('name', ''), at, open_end=tag_text.end())
             stack[-1].children.append(element)
             stack.append(element)
 
@@ -187,17 +190,3 @@ def spelled(values: ArrayLike) -> str:
 def quoted(text: str) -> str:
     """Return a text as the value of an XML attribute, with its quotes."""
     return f'"{html.escape(text)}"'
-
-
-def _tag_end(data: bytes, start: int) -> int:
-    """Return the position just behind the start tag at ``start``; quoted '>' do not end it."""
-    quote = 0
-    for k in range(start, len(data)):
-        byte = data[k]
-        if quote:
-            quote = 0 if byte == quote else quote
-        elif byte in b'"\'':
-            quote = byte
-        elif byte == ord('>'):
-            return k + 1
-    return len(data)
