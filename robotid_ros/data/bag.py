@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import groupby, islice, takewhile
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -163,9 +163,8 @@ class Bag:
         near = topic.split('/')[:-1]
 
         def apart(each: str) -> tuple[int, str]:
-            space = each.split('/')[:-1]
-            shared = next((k for k, pair in enumerate(zip(space, near, strict=False)) if len(set(pair)) > 1), None)
-            return -(min(len(space), len(near)) if shared is None else shared), each
+            shared = takewhile(lambda pair: pair[0] == pair[1], zip(each.split('/')[:-1], near, strict=False))
+            return -len(list(shared)), each
 
         own = self.of_type(kind)
         return min((each for each in own if each.rpartition('/')[2] == name), key=apart, default='')
