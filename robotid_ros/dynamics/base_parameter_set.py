@@ -21,7 +21,7 @@ import numpy as np
 import scipy.linalg
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.dynamics.chain import checked_samples, sample_motion
+from robotid_ros.dynamics.chain import checked_samples
 from robotid_ros.dynamics.codegen.kernel import KernelStore, content_key
 from robotid_ros.dynamics.codegen.symbolic_regressor import regressor_gradient_function
 from robotid_ros.dynamics.recursion import (
@@ -210,10 +210,7 @@ def base_parameters(model: RobotModel, *, tolerance: float = 1e-9, **columns: bo
     if not 0.0 < tolerance < 1.0:
         raise ModelError(f'tolerance: expected a number between 0 and 1, got {tolerance}')
     names = column_names(model, **columns)
-    # A sample has a row for every joint: so many have some three rows for every column.
-    motion = sample_motion(model, 2 * len(names) // model.n + 20, np.random.default_rng(0))
-    rows = regressor_columns(model, *motion, range(len(names)), drives=drive_symbols(**columns))
-    independent, never, grouping = reduced_columns(observation_matrix(rows), tolerance)
+    independent, never, grouping = reduced_columns(sampled_rows(model, drive_symbols(**columns)), tolerance)
     grouping.flags.writeable = False
     independent.flags.writeable = False
     return BaseParameters(
@@ -224,6 +221,19 @@ def base_parameters(model: RobotModel, *, tolerance: float = 1e-9, **columns: bo
         columns=names,
         never_acting=tuple(names[k] for k in never),
     )
+
+
+def sampled_rows(model: RobotModel, drives: tuple[str, ...]) -> Array:
+    """Return the full regressor of random samples, stacked: some three rows for every column.
+
+    Positions are over a whole turn, or 2 m of a prismatic joint.
+    """
+    columns, rng = range((10 + len(drives)) * model.n), np.random.default_rng(0)
+    shape = (2 * len(columns) // model.n + 20, model.n)
+    span = np.where([kind == 'revolute' for kind in model.joint_types], np.pi, 1.0)
+    q = rng.uniform(-span, span, shape)
+    dq, ddq = rng.uniform(-np.pi, np.pi, (2, *shape))
+    return observation_matrix(regressor_columns(model, q, dq, ddq, columns, drives=drives))
 
 
 def reduced_columns(observations: Array, tolerance: float) -> tuple[IntArray, IntArray, Array]:

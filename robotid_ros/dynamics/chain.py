@@ -115,17 +115,6 @@ def moving(part: Part, dq: Array, ddq: Array) -> tuple[Array, Array]:
     return dq, ddq
 
 
-def sample_motion(model: RobotModel, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-    """Return random positions over a whole turn (1 m for prismatic joints), velocities and accelerations.
-
-    Each has the shape (count, n).
-    """
-    span = np.where([kind == 'revolute' for kind in model.joint_types], np.pi, 1.0)
-    q = rng.uniform(-span, span, (count, model.n))
-    dq, ddq = rng.uniform(-np.pi, np.pi, (2, count, model.n))
-    return q, dq, ddq
-
-
 def _alignment(axis: Array) -> Array:
     """Return a rotation whose third column is the axis; exact, and sparse, for axes along x, y and z."""
     if np.array_equal(axis, [0.0, 0.0, 1.0]):

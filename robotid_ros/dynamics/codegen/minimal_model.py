@@ -23,8 +23,8 @@ import numpy as np
 import scipy.linalg
 
 from robotid_ros.arrays import Array, IntArray, frozen_array
-from robotid_ros.dynamics.base_parameter_set import BaseParameters, base_parameters, reduced_columns
-from robotid_ros.dynamics.chain import checked_output, checked_samples, sample_motion
+from robotid_ros.dynamics.base_parameter_set import BaseParameters, base_parameters, reduced_columns, sampled_rows
+from robotid_ros.dynamics.chain import checked_output, checked_samples
 from robotid_ros.dynamics.codegen.expression import (
     Expression,
     Graph,
@@ -60,7 +60,6 @@ from robotid_ros.dynamics.codegen.source import (
     python_source,
 )
 from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs, regressor_function
-from robotid_ros.dynamics.recursion import observation_matrix, regressor_columns
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.progress import Progress
@@ -297,10 +296,8 @@ def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float
     That are, of the standard parameters of the minimal frames (pseudo-parameters link by link, then the drives'), the k
     that are kept, the others being zero, and the map to these from the model's standard parameters, shape (k, p).
     """
-    model, count = base.model, len(base.columns)
-    transform = scipy.linalg.block_diag(*chain.from_links, np.eye(count - 10 * model.n))
-    motion = sample_motion(model, 2 * count + 20, np.random.default_rng(0))
-    rows = observation_matrix(regressor_columns(model, *motion, range(count), drives=base.drive_symbols))
+    rows = sampled_rows(base.model, base.drive_symbols)
+    transform = scipy.linalg.block_diag(*chain.from_links, np.eye(rows.shape[1] - 10 * base.model.n))
     columns, _, grouping = reduced_columns(rows @ np.linalg.inv(transform), tolerance)
     whole = grouping @ transform
     whole[np.abs(whole) < _ROUND_OFF * np.abs(whole).max(axis=1, keepdims=True, initial=0.0)] = 0.0
