@@ -47,7 +47,6 @@ from robotid_ros.dynamics.codegen.kernel import (
 from robotid_ros.dynamics.codegen.minimal_recursion import (
     Form,
     MinimalChain,
-    joint_groups,
     minimal_chain,
     trace_torques,
 )
@@ -312,7 +311,7 @@ def shortest_form(
     That are its frames, and what :func:`local_parameters` returns for them.
     """
     model, n = base.model, base.model.n
-    groups = len(joint_groups(model, snap))
+    groups = len(minimal_chain(model, snap=snap).groups)
 
     @cache
     def geometry(sides: tuple[int, ...]) -> tuple[MinimalChain, IntArray, Array]:

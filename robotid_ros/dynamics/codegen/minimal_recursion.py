@@ -71,12 +71,11 @@ class MinimalChain:
     from_links: Array
 
 
-def joint_groups(model: RobotModel, snap: float) -> tuple[tuple[int, ...], ...]:
+def _joint_groups(model: RobotModel, axes: Array, snap: float) -> tuple[tuple[int, ...], ...]:
     """Return runs of joints whose revolute axes are parallel; prismatic joints join the run they are in.
 
     ``snap`` is the largest sine of the angle between parallel axes.
     """
-    _, axes = _at_zero(model)
     groups: list[list[int]] = [[]]
     current: Array | None = None
     for k, kind in enumerate(model.joint_types):
@@ -94,9 +93,9 @@ def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float =
     For each group, ``sides`` says whether its plane of origins goes through the common normal with the group before (0)
     or after it (1). Sines, and lengths relative to the arm's, below ``snap`` are taken as zero.
     """
-    frames, axes = _at_zero(model)
-    points = frames[:, :3, 3]
-    groups = joint_groups(model, snap)
+    frames = link_transforms(model, np.zeros((1, model.n)))[0]
+    axes, points = (frames[:, :3, :3] @ model.axes[:, :, None])[:, :, 0], frames[:, :3, 3]  # in the base frame at q = 0
+    groups = _joint_groups(model, axes, snap)
     n = model.n
     signs, turns = [1.0] * n, [0.0] * n
     size = max(float(np.abs(points - points[0]).max()), 1e-3)
@@ -160,12 +159,6 @@ def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float =
         start=start,
         from_links=_pseudo_parameter_map() @ np.stack(moved),
     )
-
-
-def _at_zero(model: RobotModel) -> tuple[Array, Array]:
-    """Return the link frames at q = 0 and the directions of the joints' axes, in the base frame."""
-    frames = link_transforms(model, np.zeros((1, model.n)))[0]
-    return frames, (frames[:, :3, :3] @ model.axes[:, :, None])[:, :, 0]
 
 
 def _origins(
