@@ -132,10 +132,8 @@ def content_key(model: RobotModel, text: str) -> str:
 @lru_cache(maxsize=1)
 def _generator_identity() -> str:
     """Return a hash of the modules that generate graphs, so that those of other versions are not reused."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob('*.py')):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    modules = sorted(Path(__file__).parents[1].rglob('*.py'))
+    return hashlib.sha256(b''.join(path.read_bytes() for path in modules)).hexdigest()
 
 
 INCLUDE = Path(__file__).parents[1]
@@ -153,8 +151,6 @@ _FLAGS = (
     '-fPIC',
     '-shared',
 )
-# Not every compiler has -march=native.
-_NATIVE = (('-march=native',), ())
 _TIME_LIMIT = 120.0
 # Up to this many bytes, copying an array (0.1 us) is faster than asking for its address (0.3 to 1 us).
 _COPIED = 4096
@@ -234,7 +230,7 @@ def _build(compiler: str, source: str) -> bytes | None:
     with tempfile.TemporaryDirectory() as scratch:
         code, result = Path(scratch) / 'kernel.c', Path(scratch) / 'kernel.so'
         code.write_text(source, encoding='ascii')
-        for native in _NATIVE:
+        for native in (['-march=native'], []):  # not every compiler has it
             command = [compiler, *_FLAGS, *native, '-I', str(INCLUDE), str(code), '-o', str(result), '-lm']
             try:
                 done = subprocess.run(command, capture_output=True, timeout=_TIME_LIMIT, check=False)

@@ -158,14 +158,14 @@ def _entries(model: RobotModel, drives: Sequence[str], columns: Sequence[int]) -
     zero, one = graph.constant(0.0), graph.constant(1.0)
     of_drives = {'Ia': ddq, 'Fv': dq, 'Fc': [x.sign() for x in dq], 'offset': [one] * n}
     blocks = _link_columns(model, *(combined(model.coupling, x) for x in (q, dq, ddq)))
-    made: dict[int, Symbols] = {}
-    for column in sorted(columns):
+    made: list[Symbols] = []
+    for column in columns:
         if column < 10 * n:
             link, parameter = divmod(column, 10)
             weights = to_aligned[link][:, [parameter]].T
             on_chain = [combined(weights, block)[0] for block in blocks[link]] + [zero] * (n - link - 1)
-            made[column] = combined(model.coupling.T, on_chain)
+            made.append(combined(model.coupling.T, on_chain))
         else:
             block, joint = divmod(column - 10 * n, n)
-            made[column] = symbols(*(of_drives[drives[block]][k] if k == joint else zero for k in range(n)))
-    return graph, tuple(made[column][i].reference for i in range(n) for column in columns)
+            made.append(symbols(*(of_drives[drives[block]][k] if k == joint else zero for k in range(n))))
+    return graph, tuple(column.reference for row in zip(*made, strict=True) for column in row)
