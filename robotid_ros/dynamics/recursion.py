@@ -125,7 +125,7 @@ def torque_kernel(model: RobotModel, falls: bool) -> tuple[NumpyKernel, Array]:
     """Return a function of q, dq, ddq and parameters to the torques of the rigid links, and the model's parameters."""
     model, n = model if falls else _weightless(model), model.n
     chain = minimal_chain(model)
-    form = Form((0,) * len(chain.groups), (False,) * n, (True,) * n, (False,) * n)
+    form = Form((False,) * len(chain.groups), (False,) * n, (True,) * n, (False,) * n)
     graph, references = trace_torques(model, (), chain, range(10 * n), form)
     inputs = (*motion_inputs(n), InputBlock('parameters', 10 * n, shared=True))
     function = GraphFunction(name='torque', graph=graph, inputs=inputs, references=references)

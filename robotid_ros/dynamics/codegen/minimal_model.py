@@ -268,6 +268,7 @@ class MinimalModel:
             parameters=self.parameters,
             base=len(self.base.independent),
             coefficient_map=self.coefficient_map,
+            coefficients=self.coefficients(),
             functions={**self.functions, 'regressor': regressor},
             friction=friction,
         )
@@ -314,7 +315,7 @@ def shortest_form(
     groups = len(minimal_chain(model, snap=snap).groups)
 
     @cache
-    def geometry(sides: tuple[int, ...]) -> tuple[MinimalChain, IntArray, Array]:
+    def geometry(sides: tuple[bool, ...]) -> tuple[MinimalChain, IntArray, Array]:
         chain = minimal_chain(model, sides, snap=snap)
         return chain, *local_parameters(base, chain, tolerance)
 
@@ -334,7 +335,7 @@ def shortest_form(
 
     revolute = [k for k in range(n) if model.joint_types[k] == 'revolute']
     # The tip's link is usually shortest in the frame before it, the others in their own.
-    best = Form((0,) * groups, tuple(k == n - 1 for k in range(n)), (True,) * n, (False,) * n)
+    best = Form((False,) * groups, tuple(k == n - 1 for k in range(n)), (True,) * n, (False,) * n)
     flips = [('carried', k) for k in revolute] + [('traced', k) for k in revolute[1:]]
     flips += [('stepped', k) for k in revolute] + [('sides', g) for g in range(groups)]
     since, at = 0, 0
@@ -342,7 +343,7 @@ def shortest_form(
         field, k = flips[at % len(flips)]
         at, since = at + 1, since + 1
         values = list(getattr(best, field))
-        values[k] = 1 - values[k] if field == 'sides' else not values[k]
+        values[k] = not values[k]
         trial = replace(best, **{field: tuple(values)})
         if field == 'traced' and (best.carried[k] or not best.stepped[k]):
             continue

@@ -87,11 +87,11 @@ def _joint_groups(model: RobotModel, axes: Array, snap: float) -> tuple[tuple[in
     return tuple(tuple(group) for group in groups)
 
 
-def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float = 1e-12) -> MinimalChain:
+def minimal_chain(model: RobotModel, sides: Sequence[bool] = (), *, snap: float = 1e-12) -> MinimalChain:
     """Return an arm's geometry in minimal frames.
 
-    For each group, ``sides`` says whether its plane of origins goes through the common normal with the group before (0)
-    or after it (1). Sines, and lengths relative to the arm's, below ``snap`` are taken as zero.
+    For each group, ``sides`` says whether its plane of origins goes through the common normal with the group after it,
+    in place of that with the group before. Sines, and lengths relative to the arm's, below ``snap`` are taken as zero.
     """
     frames = link_transforms(model, np.zeros((1, model.n)))[0]
     axes, points = (frames[:, :3, :3] @ model.axes[:, :, None])[:, :, 0], frames[:, :3, 3]  # in the base frame at q = 0
@@ -167,7 +167,7 @@ def _origins(
     axes: Array,
     points: Array,
     z: Sequence[Array],
-    sides: Sequence[int],
+    sides: Sequence[bool],
     size: float,
 ) -> Array:
     """Return the origins: on the axes, those of a group in one plane across them."""
@@ -176,7 +176,6 @@ def _origins(
         if not own:
             origins[list(group)] = points[group[0]]
             continue
-        side = sides[g] if g < len(sides) else 0
         choices = []
         if g > 0 and revolutes[g - 1]:
             last = revolutes[g - 1][-1]
@@ -184,7 +183,8 @@ def _origins(
         if g + 1 < len(groups):
             following = revolutes[g + 1][0]
             choices.append(_foot(points[own[-1]], z[g], points[following], axes[following], size))
-        anchor = choices[min(side, len(choices) - 1)] if choices else points[own[0]]
+        after = g < len(sides) and sides[g]
+        anchor = choices[-1 if after else 0] if choices else points[own[0]]
         for k in own:
             origins[k] = points[k] + z[g] * ((anchor - points[k]) @ z[g])
         # The origin of a sliding body is free: at zero it is that of the body before.
@@ -231,7 +231,7 @@ def _snapped(values: Array, tolerance: float, *, unit: bool = True) -> Array:
 class Form:
     """Choices that change the length of the equations and not their value."""
 
-    sides: tuple[int, ...]  # per group, see :func:`minimal_chain`
+    sides: tuple[bool, ...]  # per group, see :func:`minimal_chain`
     carried: tuple[bool, ...]  # per link, whether it is evaluated in its group's frame instead of its own
     # per link, whether U is stepped from the body before the group, of which it shares the third column, or made anew
     # from w and dw

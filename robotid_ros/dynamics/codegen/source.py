@@ -223,6 +223,7 @@ class GeneratedCode:
     parameters: Array  # values for the tables, shape (p,)
     base: int  # number of base parameters among them
     coefficient_map: Array  # shape (m, p)
+    coefficients: Array  # values for the tables, shape (m,)
     functions: Mapping[str, GraphFunction]  # by the names in SUMMARY
     friction: str  # 'with friction (...)' or 'without friction'
 
@@ -232,11 +233,6 @@ class GeneratedCode:
         name, whole = 'default_inverse_dynamics', self.functions['inverse_dynamics']
         folded = with_numbers(whole, name, self.coefficients)
         return {'inverse_dynamics': whole, name: folded, **self.functions}
-
-    @property
-    def coefficients(self) -> Array:
-        """Values of the coefficients, shape (m,)."""
-        return np.asarray(self.coefficient_map @ self.parameters)
 
     def summary(self, function: str) -> str:
         """Return a sentence that says what a function returns."""
