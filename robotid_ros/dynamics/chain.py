@@ -119,9 +119,11 @@ def _alignment(axis: Array) -> Array:
     """Return a rotation whose third column is the axis; exact, and sparse, for axes along x, y and z."""
     if np.array_equal(axis, [0.0, 0.0, 1.0]):
         return np.eye(3)
-    k = int(np.argmin(np.abs(axis[::-1])))
-    first = np.zeros(3)
-    first[2 - k] = 1.0
-    first = first - axis * (axis @ first)
-    first /= np.linalg.norm(first)
-    return np.column_stack([first, np.cross(axis, first), axis])
+    return frame_along(np.eye(3)[2 - int(np.argmin(np.abs(axis[::-1])))], axis)
+
+
+def frame_along(x: Array, z: Array) -> Array:
+    """Return the rotation whose third column is a unit vector z, and whose first is the direction of x across it."""
+    x = x - z * (x @ z)
+    x = x / np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])

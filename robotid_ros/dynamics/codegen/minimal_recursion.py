@@ -35,6 +35,7 @@ from math import cos, pi, sin
 import numpy as np
 
 from robotid_ros.arrays import Array
+from robotid_ros.dynamics.chain import frame_along
 from robotid_ros.dynamics.codegen.expression import Expression, Graph, Symbols, combined, symbols
 from robotid_ros.dynamics.codegen.symbolic_regressor import (
     constant_vector,
@@ -106,7 +107,7 @@ def minimal_chain(model: RobotModel, sides: Sequence[bool] = (), *, snap: float 
     tilts: list[Array] = []
     before = first = _first_frame(z[0], model.gravity)
     for g, group in enumerate(groups):
-        frame = before if g == 0 else _frame(before[:, 0], z[g])
+        frame = before if g == 0 else frame_along(before[:, 0], z[g])
         tilts.append(np.eye(3) if g == 0 else _snapped(before.T @ frame, snap))
         for position, k in enumerate(group):
             if model.joint_types[k] == 'revolute' and axes[k] @ z[g] < 0.0:
@@ -211,14 +212,7 @@ def _first_frame(z: Array, gravity: Array) -> Array:
     across = -gravity + z * (gravity @ z)
     if np.linalg.norm(across) < 1e-9 * max(float(np.linalg.norm(gravity)), 1e-300):
         across = np.eye(3)[int(np.argmin(np.abs(z)))]
-        across = across - z * (z @ across)
-    return _frame(across, z)
-
-
-def _frame(x: Array, z: Array) -> Array:
-    x = x - z * (x @ z)
-    x = x / np.linalg.norm(x)
-    return np.column_stack([x, np.cross(z, x), z])
+    return frame_along(across, z)
 
 
 def _snapped(values: Array, tolerance: float, *, unit: bool = True) -> Array:
