@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +114,14 @@ def test_a_damaged_result_is_refused_with_one_line_and_its_name(result: Identifi
         assert 'result.yaml: ' in str(refusal.value)
 
 
-@pytest.mark.parametrize('value', [1e300, -1.0, float('nan'), float('inf')])
-@pytest.mark.parametrize('entry', ['lag', 'delay', 'cutoff', 'torque_bandwidth'])
+@pytest.mark.parametrize(
+    ('entry', 'value'),
+    [
+        *product(['lag', 'delay', 'cutoff', 'torque_bandwidth'], [1e300, -1.0, float('nan'), float('inf')]),
+        ('lag', 0.21),
+        ('delay', 0.21),
+    ],
+)
 def test_a_time_or_frequency_that_no_signal_has_is_refused(
     result: IdentificationResult, entry: str, value: float
 ) -> None:
