@@ -258,7 +258,7 @@ def _inactive(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
     lasts = float(10.0 ** rng.uniform(-2.0, 1.0))
 
     def change(loop: Loop) -> None:
-        loop.controller.set_active(loop.now > fault.at + lasts, loop.now)
+        loop.controller.set_active(loop.now > fault.at + lasts)
 
     return {'fault': change}
 

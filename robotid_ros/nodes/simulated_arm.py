@@ -308,7 +308,7 @@ class SimulatedArm(Node):
                 GoalEnd.INVALID_GOAL, 'Current goal cancelled during deactivate transition.'
             )
             self._goal = None
-        controller.set_active(faults.controller_active, now)
+        controller.set_active(faults.controller_active)
         controller.speed_scaling = 0.01 * faults.controller_speed
         controller.path_tolerance = faults.controller_path_tolerance
         plant.wall = None

@@ -462,12 +462,11 @@ class SimulatedController:
         self.follower.hold(position)
         self._behind, self._holding = 0.0, True
 
-    def set_active(self, active: bool, now: float) -> None:
+    def set_active(self, active: bool) -> None:
         """Activate the controller, which then holds its last command, or deactivate it."""
         if active and not self.active:
             self.active = True
             self.hold(self._commanded)
-            self._previous = now  # time that is stretched begins anew too
         self.active = active
 
     def sample(self, times: Array, measured: Array) -> tuple[Array, Array, Array]:

@@ -340,7 +340,7 @@ def test_an_arm_that_stood_unseen_is_stopped_within_its_limits(seed, mode):
     since, lasts = MOMENT + float(rng.uniform(0.0, 4.0)), float(rng.uniform(0.02, 0.3))
 
     def pause(loop):
-        loop.controller.set_active(loop.now > since + lasts, loop.now)
+        loop.controller.set_active(loop.now > since + lasts)
 
     shown = lambda loop, q, v, e: None if loop.now >= since else (q, v, e, loop.clock)  # noqa: E731
     run = loop(mode, fault=pause, at=since, shown=shown, patience=2.5).run()

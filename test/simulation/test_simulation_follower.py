@@ -292,9 +292,9 @@ def test_a_controller_that_is_active_again_holds_its_last_command_whatever_its_t
     points = [CommandPoint(time, (2.0 * time, 2.0), REST, REST) for time in (0.2, 1.0)]
     arm.command(JOINTS, None, points, now=0.0)
     held = arm.sample(np.array([0.5]), np.zeros(2))[0]
-    arm.set_active(False, 0.51)
+    arm.set_active(False)
     arm.speed_scaling = 0.1
     arm.sample(np.array([0.9]), held[0])
-    arm.set_active(True, 1.0)
+    arm.set_active(True)
     for now in (1.0, 1.01, 3.0):
         np.testing.assert_array_equal(arm.sample(np.array([now]), held[0])[0], held)
