@@ -80,7 +80,7 @@ def arm(robot: Path | None = None) -> tuple[Any, ExcitationConfig, ReferenceChec
 def clearance(check: ReferenceCheck, positions: Array) -> float:
     """Return by how much positions keep the bounds of limits and workspace at least; negative where one is broken."""
     still = np.zeros_like(positions)
-    motion = Motion(check.model, (positions, still, still, still), None)
+    motion = Motion(check.model, (positions, still, still, still))
     worst = np.inf
     for constraint in check.constraints:
         spatial = [bound.quantity.split()[0] not in JOINT_BOUNDS for bound in constraint.bounds]

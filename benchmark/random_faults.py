@@ -700,7 +700,7 @@ def _excess(plan: RunPlan, positions: Array) -> float:
     check = plan.checks[-1]  # a stop may take half of the clearance
     still = np.zeros_like(positions[::4])
     rows = [np.array(positions[::4]), still, still]
-    motion = Motion(check.model, (rows[0], still, still, still), None)
+    motion = Motion(check.model, (rows[0], still, still, still))
     worst = -np.inf
     for constraint in check.constraints:
         kinds = [bound.quantity.split()[0] not in JOINT_BOUNDS for bound in constraint.bounds]

@@ -18,7 +18,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.fourier import FourierTrajectory, trajectory_extremes
-from robotid_ros.excitation.motion import Motion, MotionGradient, Observation, RegressorOfMotion
+from robotid_ros.excitation.motion import Motion, MotionGradient, Observation
 from robotid_ros.model.inertia import joint_unit
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
@@ -79,14 +79,14 @@ class Constraint(Protocol):
 
 
 def excess_at_rest(
-    constraints: Sequence[Constraint], model: RobotModel, poses: Array, regressor_of: RegressorOfMotion | None = None
+    constraints: Sequence[Constraint], model: RobotModel, poses: Array, observation: Observation | None = None
 ) -> Array:
     """Return the largest normalised excess of an arm that stands in each of some poses (P, n), shape (P,).
 
-    It is minus infinity where there are no bounds. Torque limits need ``regressor_of``.
+    It is minus infinity where there are no bounds. Torque limits need the observation.
     """
     still = np.zeros_like(poses)
-    motion = Motion(model, (poses, still, still, still), regressor_of)
+    motion = Motion(model, (poses, still, still, still), observation)
     parts = [np.full((len(poses), 1), -np.inf), *(constraint.evaluate(motion)[0] for constraint in constraints)]
     return np.asarray(np.hstack(parts).max(axis=1))
 
@@ -151,13 +151,10 @@ class FallingLimits:
 
     with a velocity, an acceleration or a torque x, and the distance to the end that it acts to.
 
-    ``quantity`` is 'velocity', 'acceleration' or 'effort'; the observation holds the prior base parameters, for
-    torques.
+    ``quantity`` is 'velocity', 'acceleration' or 'effort', of which a torque is that of the prior model.
     """
 
-    def __init__(
-        self, model: RobotModel, limits: JointLimits, quantity: str, observation: Observation | None = None
-    ) -> None:
+    def __init__(self, model: RobotModel, limits: JointLimits, quantity: str) -> None:
         slope, offset, *ends = limits.falling(quantity) or 4 * (np.full(model.n, np.inf),)
         self._rows = [
             (j, sign, float(slope[j]), float(offset[j]), float(end[j]))
@@ -167,7 +164,7 @@ class FallingLimits:
         ]
         largest = getattr(limits, quantity)
         self._scale = np.where(np.isfinite(largest), largest, 1.0)
-        self._quantity, self._prior = quantity, np.zeros(0) if observation is None else observation.prior
+        self._order = _FALLING[quantity]
         called = f'{"torque" if quantity == "effort" else quantity} beyond what its position allows'
         per = '/s' if quantity == 'velocity' else '/s^2'
         self.bounds = tuple(
@@ -176,8 +173,8 @@ class FallingLimits:
 
     def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
         """Return the normalised excesses, shape (N, m), and their pull-back; see :class:`Constraint`."""
-        order = _FALLING[self._quantity]
-        values = motion.regressor @ self._prior if order is None else motion.derivatives[order]
+        order = self._order
+        values = motion.torque if order is None else motion.derivatives[order]
         excess = np.empty((len(motion), len(self._rows)))
         slopes = np.empty_like(excess)
         for k, (j, sign, slope, offset, end) in enumerate(self._rows):
@@ -193,7 +190,7 @@ class FallingLimits:
                 forces[:, j] += scaled
                 gradient.derivatives[0, :, j] += scaled * slopes[:, k]
             if order is None:
-                gradient.add_regressor(forces[:, :, None] * self._prior)
+                gradient.add_torque(motion, forces)
             else:
                 gradient.derivatives[order] += forces
 
@@ -204,13 +201,12 @@ class TorqueLimits:
     """Torque limits of the joints under the prior model: tau = Y beta.
 
     The torque is linear in the regressor, so its gradient goes through the regressor's. ``effort``, shape (n,), are the
-    largest torque magnitudes [N m or N], infinity where there is none; the observation holds the prior base parameters.
+    largest torque magnitudes [N m or N], infinity where there is none.
     """
 
-    def __init__(self, model: RobotModel, effort: Array, observation: Observation) -> None:
+    def __init__(self, model: RobotModel, effort: Array) -> None:
         self._joints = np.flatnonzero(np.isfinite(effort))
         self._effort = np.asarray(effort)[self._joints]
-        self._prior = observation.prior
         self.bounds = tuple(
             joint_bound(model, int(j), 'torque', '', sign * float(effort[j]), sign, float(effort[j]))
             for sign in (-1.0, 1.0)
@@ -219,14 +215,14 @@ class TorqueLimits:
 
     def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
         """Return the normalised excesses, shape (N, m), and their pull-back; see :class:`Constraint`."""
-        relative = (motion.regressor @ self._prior)[:, self._joints] / self._effort
+        relative = motion.torque[:, self._joints] / self._effort
 
         def pullback(weights: Array, gradient: MotionGradient) -> None:
             half = len(self._joints)
             per_joint = (weights[:, half:] - weights[:, :half]) / self._effort
             full = np.zeros(motion.q.shape)
             full[:, self._joints] = per_joint
-            gradient.add_regressor(full[:, :, None] * self._prior)
+            gradient.add_torque(motion, full)
 
         return np.hstack([-relative - 1.0, relative - 1.0]), pullback
 
@@ -288,12 +284,11 @@ def worst_excesses(
     The motion is sampled at 1 kHz, and at ``rate`` [Hz] around every local maximum within one per cent of a bound or
     beyond it; between two samples at 1 kHz a smooth excess changes by far less. Torque limits need the observation.
     """
-    regressor_of = None if observation is None else observation.regressor
 
     def excess_of(constraint: Constraint, times: Array) -> Array:
         chunks = (times[k : k + _CHUNK] for k in range(0, len(times), _CHUNK))  # they fit the cache
         return np.concatenate(
-            [constraint.evaluate(Motion.of(trajectory, model, chunk, regressor_of))[0] for chunk in chunks]
+            [constraint.evaluate(Motion.of(trajectory, model, chunk, observation))[0] for chunk in chunks]
         )
 
     peaks: list[Peak] = []

@@ -9,10 +9,8 @@
 
 """Sampled joint motion, the base regressor along it, and back-propagation of gradients to it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 
@@ -24,35 +22,34 @@ from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 
-RegressorOfMotion: TypeAlias = Callable[['Motion'], Array]  # returns shape (N, n, b)
-
 
 class Motion:
     """Joint motion at N instants, with the link poses and the regressor computed when first asked for.
 
-    The derivatives q, dq, ddq and dddq have the shape (N, n) [rad, rad/s, rad/s^2, rad/s^3, or m, ...].
+    The derivatives q, dq, ddq and dddq have the shape (N, n) [rad, rad/s, rad/s^2, rad/s^3, or m, ...]. Regressor and
+    torque need the observation.
     """
 
     def __init__(
         self,
         model: RobotModel,
         derivatives: tuple[Array, Array, Array, Array],
-        regressor_of: RegressorOfMotion | None = None,
+        observation: 'Observation | None' = None,
     ) -> None:
         self.model = model
         self.derivatives = derivatives
         self.q, self.dq, self.ddq, _ = derivatives
-        self._regressor_of = regressor_of
+        self._observation = observation
 
     def __len__(self) -> int:
         return len(self.q)
 
     @classmethod
     def of(
-        cls, trajectory: FourierTrajectory, model: RobotModel, t: Array, regressor_of: RegressorOfMotion | None = None
+        cls, trajectory: FourierTrajectory, model: RobotModel, t: Array, observation: 'Observation | None' = None
     ) -> 'Motion':
         """Return the motion of a Fourier trajectory at times ``t`` [s], shape (N,)."""
-        return cls(model, (*trajectory.evaluate(t), trajectory.jerk(t)), regressor_of)
+        return cls(model, (*trajectory.evaluate(t), trajectory.jerk(t)), observation)
 
     @cached_property
     def poses(self) -> Array:
@@ -64,12 +61,22 @@ class Motion:
         """Axis of every joint in the base frame, shape (N, n, 3)."""
         return np.asarray(np.einsum('nkij,kj->nki', self.poses[:, :, :3, :3], self.model.axes))
 
+    @property
+    def observation(self) -> 'Observation':
+        """The base parameters, with their prior values."""
+        if self._observation is None:
+            raise RuntimeError('this motion was made without base parameters')
+        return self._observation
+
     @cached_property
     def regressor(self) -> Array:
         """Regressor of the base parameters, shape (N, n, b)."""
-        if self._regressor_of is None:
-            raise RuntimeError('this motion was made without base parameters')
-        return self._regressor_of(self)
+        return self.observation.regressor(self)
+
+    @cached_property
+    def torque(self) -> Array:
+        """Torque of the prior model, tau = Y beta, shape (N, n) [N m or N]."""
+        return np.asarray(self.regressor @ self.observation.prior)
 
 
 class MotionGradient:
@@ -87,6 +94,10 @@ class MotionGradient:
     def add_regressor(self, weights: Array) -> None:
         """Add a term with respect to the regressor's entries, shape (N, n, b)."""
         self.regressor = weights if self.regressor is None else self.regressor + weights
+
+    def add_torque(self, motion: Motion, forces: Array) -> None:
+        """Add a term with respect to the torque of the prior model, shape (N, n)."""
+        self.add_regressor(forces[:, :, None] * motion.observation.prior)
 
     def add_point(self, motion: Motion, link: int, points: Array, force: Array) -> None:
         """Add a term with respect to points, shape (N, 3), that move with a link: J^T f, sample by sample.
@@ -113,11 +124,11 @@ class FourierGrid:
         self.t = t
         self._bases = fourier_basis(t, harmonics, base_frequency)
 
-    def motion(self, coefficients: Array, regressor_of: RegressorOfMotion | None = None) -> Motion:
+    def motion(self, coefficients: Array, observation: 'Observation | None' = None) -> Motion:
         """Return the motion of coefficients, shape (n, 2 L + 1)."""
         rows = coefficients.T
         position, velocity, acceleration, jerk = (basis @ rows for basis in self._bases)
-        return Motion(self.model, (position, velocity, acceleration, jerk), regressor_of)
+        return Motion(self.model, (position, velocity, acceleration, jerk), observation)
 
     def pull_back(self, gradient: MotionGradient) -> Array:
         """Return the derivative with respect to the coefficients, shape (n, 2 L + 1)."""
@@ -164,12 +175,13 @@ class Observation:
         gradient.derivatives[:3] += self.base.regressor_vjp(motion.q, motion.dq, motion.ddq, weights)
 
 
-def observation_of(model: RobotModel, config: ExcitationConfig, smoothing: float = 0.02) -> Observation:
+_SMOOTHING = 0.02  # width of the smoothed sign(dq), of the velocity limit (of 1 rad/s where there is none)
+
+
+def observation_of(model: RobotModel, config: ExcitationConfig) -> Observation:
     """Return the parameters that a design is for, and their noise.
 
-    The model's inertial parameters, rotor inertia, damping and friction are the prior values. ``smoothing`` is the
-    width of the smoothed sign(dq) as a fraction of the velocity limit (of 1 rad/s where there is none); 0 keeps the
-    sign.
+    The model's inertial parameters, rotor inertia, damping and friction are the prior values.
     """
     n = model.n
     base = base_parameters(
@@ -192,5 +204,5 @@ def observation_of(model: RobotModel, config: ExcitationConfig, smoothing: float
         prior=base.values,
         noise=sigma,
         coulomb=np.array(columns, dtype=np.int64),
-        smoothing=smoothing * speed,
+        smoothing=_SMOOTHING * speed,
     )

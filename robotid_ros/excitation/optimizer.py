@@ -134,9 +134,7 @@ class ExcitationProblem:
             if not self.constraints:
                 rows[:, -1] = np.array(poses[0])
             else:
-                excess = np.maximum(
-                    excess_at_rest(self.constraints, self.model, poses, self.observation.regressor), -1.0
-                )
+                excess = np.maximum(excess_at_rest(self.constraints, self.model, poses, self.observation), -1.0)
                 # a little away from the limits, to leave room for the motion
                 good = excess < -0.1 if (excess < -0.1).any() else excess <= excess.min()
                 rows[:, -1] = np.array(poses[int(np.argmax(good))])
@@ -147,7 +145,7 @@ class ExcitationProblem:
     def excess(self, variables: Array) -> list[Array]:
         """Return the normalised excesses of the joint limits and of each other constraint, on the grids."""
         rows = self.coefficients(variables)
-        coarse = self._coarse.motion(rows, self.observation.regressor)
+        coarse = self._coarse.motion(rows, self.observation)
         parts = [self.ranges.evaluate(self._fine.motion(rows))[0]]
         parts += [constraint.evaluate(coarse)[0] for constraint in self.constraints]
         return parts
@@ -166,7 +164,7 @@ class ExcitationProblem:
         Source: Nocedal and Wright, "Numerical Optimization", 2nd ed., eq. 17.55.
         """
         rows = self.coefficients(variables)
-        coarse, fine = self._coarse.motion(rows, self.observation.regressor), self._fine.motion(rows)
+        coarse, fine = self._coarse.motion(rows, self.observation), self._fine.motion(rows)
         coarse_gradient, fine_gradient = MotionGradient(coarse.q.shape), MotionGradient(fine.q.shape)
         noise = self.observation.noise
         information = information_matrix(coarse.regressor, noise)
@@ -426,7 +424,7 @@ def optimize_excitation(
     limits = margin_limits(limits, config, start)
     limits = replace(limits, velocity=limits.velocity * (1.0 - config.velocity_margin))
     observation = observation_of(model, config)
-    constraints = other_constraints(model, config, limits, observation)
+    constraints = other_constraints(model, config, limits)
     problem = ExcitationProblem(model, limits, constraints, observation, config)
     starts, interrupted, evaluations = minimise(problem, config, progress, cancelled)
     trajectory, peaks, excitation = finish(problem, starts)

@@ -46,7 +46,7 @@ def space_picture(
     Raises an ExcitationError if the geometry of the settings cannot be read.
     """
     zero = np.zeros_like(position)
-    motion = Motion(model, (position, velocity, acceleration, zero), None)
+    motion = Motion(model, (position, velocity, acceleration, zero))
     path = (motion.poses[:, -1] @ model.tip)[:, :3, 3]
     constraints = workspace_constraints(model, config)
     bounds = [bound for each in constraints for bound in each.bounds]

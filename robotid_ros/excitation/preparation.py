@@ -17,7 +17,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.constraints import Constraint, FallingLimits, JointRanges, TorqueLimits, excess_at_rest
-from robotid_ros.excitation.motion import Observation, observation_of
+from robotid_ros.excitation.motion import observation_of
 from robotid_ros.excitation.reference import ReferenceCheck
 from robotid_ros.excitation.workspace import WORKSPACE_SCALE, random_positions, workspace_constraints
 from robotid_ros.model.joint_limits import FALLING_QUANTITIES, JointLimits
@@ -64,13 +64,11 @@ def margin_limits(limits: JointLimits, config: ExcitationConfig, start: Array) -
     return replace(limits, lower=lower, upper=upper)
 
 
-def other_constraints(
-    model: RobotModel, config: ExcitationConfig, limits: JointLimits, observation: Observation
-) -> list[Constraint]:
+def other_constraints(model: RobotModel, config: ExcitationConfig, limits: JointLimits) -> list[Constraint]:
     """Return the torque, workspace and clearance limits that there are, and those that fall with position."""
-    torque = [TorqueLimits(model, limits.effort, observation)] if np.isfinite(limits.effort).any() else []
+    torque = [TorqueLimits(model, limits.effort)] if np.isfinite(limits.effort).any() else []
     falling = [
-        FallingLimits(model, limits, quantity, observation)
+        FallingLimits(model, limits, quantity)
         for quantity in FALLING_QUANTITIES
         if limits.falling(quantity) is not None
     ]
@@ -80,8 +78,8 @@ def other_constraints(
 def reference_check(model: RobotModel, config: ExcitationConfig) -> ReferenceCheck:
     """Return the limits that everything sent to an arm has to keep under the given settings."""
     limits = design_limits(model, config)
-    observation = observation_of(model, config, smoothing=0.0)
-    constraints = (JointRanges(model, limits), *other_constraints(model, config, limits, observation))
+    constraints = (JointRanges(model, limits), *other_constraints(model, config, limits))
+    observation = observation_of(model, config).exact
     return ReferenceCheck(model=model, limits=limits, constraints=constraints, observation=observation)
 
 

@@ -195,7 +195,7 @@ class ReferenceCheck:
     model: RobotModel
     limits: JointLimits
     constraints: tuple[Constraint, ...]  # everything to keep, joint limits included
-    observation: Observation | None  # needed by torque limits
+    observation: Observation  # of the torque limits
     # shape (B,), or float: excess over every bound that counts as kept: that of where an arm stands, see
     # :meth:`leaving`
     broken: Array | float = 0.0
@@ -229,8 +229,7 @@ class ReferenceCheck:
 
     def _excess(self, position: Array, velocity: Array, acceleration: Array, jerk: Array) -> Array:
         """Return the normalised excess over every bound, shape (N, B), of a motion, shape (N, n) each."""
-        regressor_of = None if self.observation is None else self.observation.regressor
-        motion = Motion(self.model, (position, velocity, acceleration, jerk), regressor_of)
+        motion = Motion(self.model, (position, velocity, acceleration, jerk), self.observation)
         return np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints]) - self.broken
 
     def excess(self, reference: Reference, *, rate: float = _CHECK_RATE) -> float:

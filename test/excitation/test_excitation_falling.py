@@ -38,8 +38,8 @@ def beyond(position, value, slope=5.0, offset=0.2, end=2.0):
     return np.abs(value) - np.maximum(0.0, np.sqrt(slope * distance) - offset)
 
 
-def motion_of(q, dq, ddq, regressor_of=None):
-    return Motion(MODEL, (q, dq, ddq, np.zeros_like(q)), regressor_of)
+def motion_of(q, dq, ddq, observation=None):
+    return Motion(MODEL, (q, dq, ddq, np.zeros_like(q)), observation)
 
 
 def falls(quantity, slope, offset, end):
@@ -56,12 +56,12 @@ def test_the_excess_is_that_of_the_formula_and_its_gradient_that_of_differences(
         'velocity': (5.0, 0.2, 2.0, 2.5), 'acceleration': (60.0, 1.0, 2.2, 9.0), 'effort': (900.0, 3.0, 2.5, 60.0),
     }[quantity]  # fmt: skip
     bounds = falls(quantity, slope, offset, end)
-    observation = observation_of(MODEL, ExcitationConfig(), smoothing=0.0)
+    observation = observation_of(MODEL, ExcitationConfig()).exact
     given = [rng.uniform(-1.0, 1.0, (200, 2)) * size for size in (1.95, 2.5, 9.0)]
     if quantity == 'effort':
         given[1][:] = 0.0  # without friction
-    motion = motion_of(*given, observation.regressor)
-    constraint = FallingLimits(MODEL, bounds, quantity, observation)
+    motion = motion_of(*given, observation)
+    constraint = FallingLimits(MODEL, bounds, quantity)
     assert len(constraint.bounds) == 2
     excess, pullback = constraint.evaluate(motion)
     values = {'velocity': given[1], 'acceleration': given[2], 'effort': inverse_dynamics(MODEL, *given)}[quantity][:, 0]

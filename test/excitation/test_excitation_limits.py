@@ -110,7 +110,7 @@ def test_smooth_condition_tends_to_the_condition_number():
 def random_motion(model, seed, observation=None, samples=9):
     rng = np.random.default_rng(seed)
     parts = tuple(rng.standard_normal((4, samples, model.n)))
-    return Motion(model, parts, observation and observation.regressor)
+    return Motion(model, parts, observation)
 
 
 def constraints_of(model):
@@ -118,7 +118,7 @@ def constraints_of(model):
     effort = np.full(model.n, 20.0)
     frame = model.link_names[-1]
     return observation, [
-        TorqueLimits(model, effort, observation),
+        TorqueLimits(model, effort),
         workspace_box(model, ['tip', frame], (-0.2, -np.inf, 0.0), (0.3, 0.4, np.inf)),
         Clearance(model, skeleton(model, 0.04), 0.05),
         ground_clearance(model, skeleton(model, 0.04).capsules, -0.1, 0.02),
@@ -142,7 +142,7 @@ def test_constraint_gradients_on_random_arms(seed):
 
         def shifted(h, motion=motion, direction=direction, constraint=constraint, weights=weights):
             parts = tuple(part + h * d for part, d in zip(motion.derivatives, direction, strict=True))
-            return np.sum(weights * constraint.evaluate(Motion(model, parts, observation.regressor))[0])
+            return np.sum(weights * constraint.evaluate(Motion(model, parts, observation))[0])
 
         exact = sum(np.sum(g * d) for g, d in zip(gradient.derivatives, direction, strict=True))
         assert exact == pytest.approx(derivative(shifted, 1e-4), rel=1e-6, abs=1e-6)
@@ -182,9 +182,9 @@ def test_free_directions_keep_the_start_at_rest():
 def test_torque_limits_are_those_of_pinocchio():
     pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
     model = ur10e()
-    observation = observation_of(model, ExcitationConfig(), smoothing=0.0)
+    observation = observation_of(model, ExcitationConfig()).exact
     effort = np.array([100.0, 50.0, 30.0, 10.0, 5.0, np.inf])
-    constraint = TorqueLimits(model, effort, observation)
+    constraint = TorqueLimits(model, effort)
     motion = random_motion(model, 0, observation)
     excess, _ = constraint.evaluate(motion)
     reference = pinocchio.buildModelFromUrdf(str(UR10E))
