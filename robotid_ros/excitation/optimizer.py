@@ -131,13 +131,10 @@ class ExcitationProblem:
             # A random pose in which the arm may rest, from the middle half of the ranges if possible
             part = np.repeat([0.25, 0.5], _POSES // 2)[:, None] * rng.uniform(-1.0, 1.0, (_POSES, self.model.n))
             poses = (low + high) / 2.0 + part * (high - low)
-            if not self.constraints:
-                rows[:, -1] = np.array(poses[0])
-            else:
-                excess = np.maximum(excess_at_rest(self.constraints, self.model, poses, self.observation), -1.0)
-                # a little away from the limits, to leave room for the motion
-                good = excess < -0.1 if (excess < -0.1).any() else excess <= excess.min()
-                rows[:, -1] = np.array(poses[int(np.argmax(good))])
+            excess = np.maximum(excess_at_rest(self.constraints, self.model, poses, self.observation), -1.0)
+            # a little away from the limits, to leave room for the motion
+            good = excess < -0.1 if (excess < -0.1).any() else excess <= excess.min()
+            rows[:, -1] = poses[int(np.argmax(good))]
         trajectory = FourierTrajectory.from_coefficients(rows, self.base_frequency)
         inside = scale_into_joint_limits(trajectory, self.limits, self.start)
         return np.asarray((inside.coefficients - self._held) @ self._free).ravel()
