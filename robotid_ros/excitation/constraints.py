@@ -315,12 +315,12 @@ def worst_excesses(
     return peaks
 
 
-def require_within(peaks: Sequence[Peak]) -> None:
-    """Refuse a trajectory that breaks a bound, naming the quantity, joint or link, limit and time."""
+def require_within(peaks: Sequence[Peak], what: str = '') -> None:
+    """Refuse what breaks a bound, naming the quantity, joint or link, limit and time; ``what`` begins the message."""
     broken = sorted((peak for peak in peaks if peak.excess > _TOLERANCE), key=lambda peak: -peak.excess)
     if broken:
         more = f' ({len(broken) - 1} more limits are broken)' if len(broken) > 1 else ''
-        raise ExcitationError(f'{broken[0]}{more}')
+        raise ExcitationError(f'{what}{broken[0]}{more}')
 
 
 def scale_into_joint_limits(

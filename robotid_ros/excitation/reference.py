@@ -255,14 +255,9 @@ class ReferenceCheck:
         more = f' ({len(broken) - 1} more limits are broken)' if len(broken) > 1 else ''
         return f'{bounds[int(broken[0])].spell(float(excess[broken[0]]), None)}{more}' if len(broken) else ''
 
-    def require(self, reference: Reference, what: str) -> list[Peak]:
+    def require(self, reference: Reference, what: str) -> None:
         """Refuse a reference that breaks a limit, naming what breaks which limit of which joint, and when."""
-        peaks = self.peaks(reference)
-        try:
-            require_within(peaks)
-        except ExcitationError as cause:
-            raise ExcitationError(f'{what}: {cause}') from cause
-        return peaks
+        require_within(self.peaks(reference), f'{what}: ')
 
 
 def approach(position: Array, goal: Array, check: ReferenceCheck, velocity: float) -> tuple[Move, ...]:
@@ -286,12 +281,7 @@ def approach(position: Array, goal: Array, check: ReferenceCheck, velocity: floa
         detour = np.abs(poses - position).max(axis=1) + np.abs(goal - poses).max(axis=1)
         for middle in poses[np.argsort(detour)[:_TRIES]]:
             parts = (move(position, middle), move(middle, goal))
-            if all(check.excess(part, rate=_COARSE) <= 0.0 for part in parts):
-                try:
-                    for part in parts:
-                        check.require(part, 'the way to the start of the trajectory')
-                except ExcitationError:
-                    continue
+            if all(check.excess(part, rate=rate) <= 0.0 for rate in (_COARSE, _CHECK_RATE) for part in parts):
                 return parts
         raise ExcitationError(f'{cause}; no other way was found: move the arm to a pose with more room') from cause
     return (straight,)
