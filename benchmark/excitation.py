@@ -163,7 +163,7 @@ def from_same_start(
     limits = design_limits(model, config)
     observation = observation_of(model, config)
     problem = ExcitationProblem(model, limits, (), observation, config)
-    start = first_guess(problem, config.seed, index)[2]
+    start = first_guess(problem, index)[2]
     times = np.linspace(0.0, config.period, 40 * config.harmonics, endpoint=False)
     held = np.stack(problem.trajectory(np.zeros_like(start)).evaluate(times))
     units = [np.stack(problem.trajectory(unit).evaluate(times)) - held for unit in np.eye(len(start))]

@@ -45,7 +45,7 @@ from robotid_ros.calibration.validation import (
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.progress import Progress
+from robotid_ros.progress import Progress, silent
 
 _PLENTY = 2.5  # numbers per parameter; with fewer, a warning
 
@@ -132,7 +132,7 @@ def calibrate(
         not fit at all (wrong units, a mirrored frame, wrong signs: the message says which).
     """
     config = config or CalibrationConfig()
-    tell = progress or (lambda done, step: None)
+    tell = progress or silent
     rng = np.random.default_rng(config.seed)
     chain = chain_of(robot)
     points = points.for_joints(chain.joint_names)

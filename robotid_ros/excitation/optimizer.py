@@ -48,7 +48,7 @@ from robotid_ros.excitation.motion import FourierGrid, Motion, MotionGradient, O
 from robotid_ros.excitation.preparation import design_limits, margin_limits, other_constraints
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.progress import Progress
+from robotid_ros.progress import Progress, silent
 
 _REPORT_SAMPLES = 1000
 _POSES = 128
@@ -219,14 +219,12 @@ _value_and_number = itemgetter(0, 1)
 
 
 def minimise(
-    problem: ExcitationProblem,
-    config: ExcitationConfig,
-    progress: Progress | None,
-    cancelled: Callable[[], bool] | None,
+    problem: ExcitationProblem, progress: Progress, cancelled: Callable[[], bool]
 ) -> tuple[list[Start], bool, int]:
     """Return the starts, the longest survivors first, whether it was interrupted, and the evaluations."""
     import joblib  # not at the top: see robotid_ros.signals.filtering
 
+    config = problem.config
     starts: list[Start] = []
     given_up: list[Start] = []
     finished: list[Start] = []
@@ -238,9 +236,8 @@ def minimise(
     def told(share: float, text: str) -> None:
         nonlocal done
         done += share / whole
-        if progress is not None:
-            progress(min(done, 0.99), text)
-        if cancelled is not None and cancelled():
+        progress(min(done, 0.99), text)
+        if cancelled():
             raise _Cancelled
 
     with joblib.Parallel(n_jobs=min(config.jobs, config.starts), return_as='generator') as pool:
@@ -248,7 +245,7 @@ def minimise(
             for k, (sharpness, penalty, part) in enumerate(_ROUNDS):
                 steps = max(3, round(config.iterations * part))
                 if k == 0:
-                    tasks = (joblib.delayed(_first_round)(problem, config.seed, j, steps) for j in range(config.starts))
+                    tasks = (joblib.delayed(_first_round)(problem, j, steps) for j in range(config.starts))
                 else:
                     tasks = (joblib.delayed(_improve)(problem, each, sharpness, penalty, steps) for each in starts)
                 share, finished = work[k] / (len(starts) or config.starts), []
@@ -260,7 +257,7 @@ def minimise(
                 kept = max(1, config.starts >> (k + 1))
                 starts, given_up = finished[:kept], finished[kept:] + given_up
             for hop in range(hops):
-                other = _kicked(problem, starts[0], config, hop)
+                other = _kicked(problem, starts[0], hop)
                 for sharpness, penalty, part in _ROUNDS:
                     steps = max(3, round(config.iterations * part))
                     other, count = _improve(problem, other, sharpness, penalty, steps)
@@ -272,13 +269,13 @@ def minimise(
             best = sorted(finished, key=_value_and_number)
             starts = best + [start for start in starts if start[1] not in {number for _, number, *_ in best}]
     if not starts:
-        starts = [first_guess(problem, config.seed, 0)]
+        starts = [first_guess(problem, 0)]
     return starts + given_up, interrupted, evaluations
 
 
-def first_guess(problem: ExcitationProblem, seed: int, index: int) -> Start:
+def first_guess(problem: ExcitationProblem, index: int) -> Start:
     """Return the best of a few random guesses."""
-    rng = np.random.default_rng([seed, index])
+    rng = np.random.default_rng([problem.config.seed, index])
     multipliers = tuple(np.zeros(shape) for shape in problem.multiplier_shapes)
     guesses = [problem.random_variables(rng) for _ in range(_GUESSES)]
     margins = (_MARGIN,) * len(multipliers)
@@ -287,14 +284,15 @@ def first_guess(problem: ExcitationProblem, seed: int, index: int) -> Start:
     return values[best], index, guesses[best], multipliers
 
 
-def _first_round(problem: ExcitationProblem, seed: int, index: int, iterations: int) -> tuple[Start, int]:
+def _first_round(problem: ExcitationProblem, index: int, iterations: int) -> tuple[Start, int]:
     """Return a first guess after the first round, and how many evaluations both took."""
-    start, count = _improve(problem, first_guess(problem, seed, index), *_ROUNDS[0][:2], iterations)
+    start, count = _improve(problem, first_guess(problem, index), *_ROUNDS[0][:2], iterations)
     return start, count + _GUESSES
 
 
-def _kicked(problem: ExcitationProblem, start: Start, config: ExcitationConfig, hop: int) -> Start:
+def _kicked(problem: ExcitationProblem, start: Start, hop: int) -> Start:
     """Return a start with each joint's variables moved at random, by a part of their root mean square."""
+    config = problem.config
     rng = np.random.default_rng([config.seed, config.starts, hop])
     value, _, variables, _ = start
     rows = variables.reshape(problem.model.n, -1)
@@ -413,6 +411,7 @@ def optimize_excitation(
     of Gautier and Khalil, Int. J. Robotics Research 11(4), 1992.
     """
     config = ExcitationConfig() if config is None else config
+    progress = progress or silent
     limits = design_limits(model, config)
     start = np.array(config.start_position)
     if len(start):
@@ -423,10 +422,9 @@ def optimize_excitation(
     observation = observation_of(model, config)
     constraints = other_constraints(model, config, limits)
     problem = ExcitationProblem(model, limits, constraints, observation, config)
-    starts, interrupted, evaluations = minimise(problem, config, progress, cancelled)
+    starts, interrupted, evaluations = minimise(problem, progress, cancelled or (lambda: False))
     trajectory, peaks, excitation = finish(problem, starts)
-    if progress is not None:
-        progress(1.0, f'condition number {excitation.condition:.4g} ({excitation.condition_scaled:.4g} scaled)')
+    progress(1.0, f'condition number {excitation.condition:.4g} ({excitation.condition_scaled:.4g} scaled)')
     return ExcitationDesign(
         trajectory=trajectory,
         joint_names=model.joint_names,

@@ -26,7 +26,7 @@ from robotid_ros.fleet.outcome import Entry, Finding, Outcome, judge, keep, kept
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, calibrated_urdf
 from robotid_ros.jobs import LOST, each
 from robotid_ros.model import RobotModel
-from robotid_ros.progress import Progress
+from robotid_ros.progress import Progress, silent
 from robotid_ros.reading import read_yaml
 from robotid_ros.workflow import Files, identify_files, load_datasets
 
@@ -102,9 +102,8 @@ def identify_fleet(
         finished = outcome or Outcome(entry=task.entry, result=None, problem=LOST)
         keep(finished, folder, keys[k])
         found[k] = replace(finished, urdf=None)  # only what the table needs stays in memory
-        if progress is not None:
-            said = f'{task.entry.arm} {task.entry.name}, {finished.state}'
-            progress(len(found) / len(tasks), f'{len(found)} of {len(tasks)}: {said}')
+        said = f'{task.entry.arm} {task.entry.name}, {finished.state}'
+        (progress or silent)(len(found) / len(tasks), f'{len(found)} of {len(tasks)}: {said}')
     return _judged_by_the_previous(tasks, [found[k] for k in range(len(tasks))], keys, folder, jobs)
 
 

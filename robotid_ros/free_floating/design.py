@@ -33,7 +33,7 @@ from robotid_ros.free_floating.regression import information, information_gradie
 from robotid_ros.free_floating.robot import FreeFloatingRobot, momentum_map
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.progress import Progress
+from robotid_ros.progress import Progress, silent
 
 _NORM = 60  # order of the norm: above the largest ratio by at most 10 % on 300 samples
 _CORNER = 8  # sharpness of the transition to the bounds
@@ -313,7 +313,7 @@ def design_excitation(
             'turn about all axes relative to inertial space'
         )
     objective = _Objective(series, [each.model for each in assumed], config.criterion)
-    best = objective.minimise(starting, progress)
+    best = objective.minimise(starting, progress or silent)
     return replace(judged_trajectory(robot, best, bounds, config), evaluations=objective.evaluations)
 
 
@@ -328,15 +328,14 @@ class _Objective:
         # the second moments are means of smooth periodic functions: every other point gives the same
         self._position, self._velocity = series.q[::_STRIDE], series.dq[::_STRIDE]
 
-    def minimise(self, starting: Array, progress: Progress | None) -> FourierTrajectory:
+    def minimise(self, starting: Array, progress: Progress) -> FourierTrajectory:
         """Return the best trajectory from the starting points, shape (k, n, 2 L - 2), until one attains the bound."""
         from scipy.optimize import minimize  # not at the top: see robotid_ros.signals.filtering
 
         enough = _ENOUGH * _LEAST.get(self.criterion, -np.inf)
         best, least = self.series.trajectory(starting[0]), np.inf
         for tried, free in enumerate(starting):
-            if progress is not None:
-                progress(tried / len(starting), f'starting point {tried + 1} of {len(starting)}')
+            progress(tried / len(starting), f'starting point {tried + 1} of {len(starting)}')
             for sharpness, iterations in _STAGES.get(self.criterion, _USUAL_STAGES):
                 found = minimize(
                     self.value_and_gradient,
@@ -405,11 +404,10 @@ def study_priors(
         prior, and those that the trajectory has on the true robot: in SI units, and column-scaled.
     """
     cases: list[tuple[CriterionName, str, tuple[float, float], tuple[float, float]]] = []
-    total = len(criteria) * len(PRIORS)
+    total, told = len(criteria) * len(PRIORS), progress or silent
     for criterion in criteria:
         for prior, (mass, center, inertia) in PRIORS.items():
-            if progress is not None:
-                progress(len(cases) / total, f'{criterion}, prior off in: {prior}')
+            told(len(cases) / total, f'{criterion}, prior off in: {prior}')
             assumed = robot.with_body(robot.body.scaled(mass=mass, center_of_mass=center, inertia=inertia))
             design = design_excitation(assumed, criterion=criterion, seed=seed, **settings)
             expected = design.excitation.condition, design.excitation.condition_scaled
