@@ -105,9 +105,8 @@ class JointRanges:
     """Position, velocity, acceleration and jerk limits of the joints; the model gives names and units."""
 
     def __init__(self, model: RobotModel, limits: JointLimits) -> None:
-        self.limits = limits
         bounds: list[Bound] = []
-        columns: list[tuple[int, int]] = []
+        columns: list[int] = []
         for order, (quantity, suffix, lower, upper) in enumerate(sides_of(limits)):
             for j in range(model.n):
                 half = float(upper[j] - lower[j]) / 2.0
@@ -115,30 +114,30 @@ class JointRanges:
                 for sign, bound in ((-1.0, lower[j]), (1.0, upper[j])):
                     if np.isfinite(bound):
                         bounds.append(joint_bound(model, j, quantity, suffix, float(bound), sign, scale))
-                        columns.append((order, j))
+                        columns.append(order * model.n + j)
         self.bounds = tuple(bounds)
-        self._sign = np.array([bound.sign for bound in bounds])
         self._bound = np.array([bound.bound for bound in bounds])
-        self._scale = np.array([bound.scale for bound in bounds])
-        self._order, self._joint = np.array(columns, dtype=np.int64).reshape(-1, 2).T
-        self._column = self._order * model.n + self._joint
+        self._factor = np.array([bound.sign / bound.scale for bound in bounds])
+        self._column = np.array(columns, dtype=np.int64)
+
+    def _excess(self, values: Array) -> Array:
+        """Return the normalised excesses of positions and their derivatives side by side, shape (N, 4 n)."""
+        return np.asarray(self._factor * (values[:, self._column] - self._bound))
 
     def extreme_excess(self, trajectory: FourierTrajectory) -> float:
         """Return the largest normalised excess of a trajectory over all bounds, exactly."""
         extremes, _ = trajectory_extremes(trajectory)
-        values = extremes[self._order, self._joint, (self._sign > 0.0).astype(int)]
-        return float((self._sign / self._scale * (values - self._bound)).max(initial=-np.inf))
+        return float(self._excess(extremes.reshape(-1, 2).T).max(initial=-np.inf))
 
     def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
         """Return the normalised excesses, shape (N, m), and their pull-back; see :class:`Constraint`."""
-        values = np.hstack(motion.derivatives)[:, self._column]
-        factor = self._sign / self._scale
 
         def pullback(weights: Array, gradient: MotionGradient) -> None:
-            for order, j, scaled in zip(self._order, self._joint, (weights * factor).T, strict=True):
+            for column, scaled in zip(self._column, (weights * self._factor).T, strict=True):
+                order, j = divmod(column, motion.model.n)
                 gradient.derivatives[order, :, j] += scaled
 
-        return factor * (values - self._bound), pullback
+        return self._excess(np.hstack(motion.derivatives)), pullback
 
 
 _FALLING = {'velocity': 1, 'acceleration': 2, 'effort': None}  # derivative of the position, for a torque none
