@@ -17,7 +17,7 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array
 from robotid_ros.calibration.chain import chain_of, joint_terms
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.problem import Problem, State, identifiable
+from robotid_ros.calibration.problem import Problem, State, identifiable, observability_index
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
@@ -149,12 +149,13 @@ def select_poses(
     if count * width < m:
         raise CalibrationError(f'{count} poses cannot show {m} parameters; choose at least {-(-m // width)}')
     unit = np.sqrt(np.mean(np.square(jacobian), axis=(0, 1)))
-    chosen = _best(jacobian / unit, count)
-    picks = [rng.choice(len(q), count, replace=False) for _ in range(20)]
+    chosen = np.array(_best(jacobian / unit, count))
+    picks = [chosen, *(rng.choice(len(q), count, replace=False) for _ in range(20))]
+    index, *others = [observability_index(jacobian[pick].reshape(-1, m), count) for pick in picks]
     return PoseSelection(
         q=q[chosen],
-        observability_index=_index(jacobian[chosen]),
-        random_index=float(np.mean([_index(jacobian[pick]) for pick in picks])),
+        observability_index=index,
+        random_index=float(np.mean(others)),
         parameters=names,
         candidates=len(q),
     )
@@ -181,13 +182,6 @@ def _jacobian(
     free: IntArray = identifiable(problem, state, np.array(unknown, dtype=np.int64)).free
     jacobian = problem.linearise(state)[1][:, :, free]
     return jacobian, tuple(problem.names[k] for k in free)
-
-
-def _index(jacobian: Array) -> float:
-    """Return O1 of some poses' Jacobian; 0 where it lacks rank."""
-    flat = jacobian.reshape(-1, jacobian.shape[2])
-    sign, logarithm = np.linalg.slogdet(flat.T @ flat)
-    return float(np.exp(0.5 * logarithm / flat.shape[1]) / np.sqrt(len(jacobian))) if sign > 0.0 else 0.0
 
 
 def _best(jacobian: Array, count: int) -> list[int]:

@@ -271,6 +271,12 @@ def independent_columns(
     return np.array(sorted(chosen), dtype=np.int64), redundant
 
 
+def observability_index(rows: Array, poses: int) -> float:
+    """Return O1, the geometric mean of the singular values of rows (M, m) over sqrt(poses); 0 where they lack rank."""
+    singular = np.linalg.svd(rows, compute_uv=False)
+    return float(np.exp(np.mean(np.log(singular))) / np.sqrt(poses)) if singular.all() else 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifiable:
     """The parameters that the measurements determine."""

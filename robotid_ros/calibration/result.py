@@ -21,7 +21,7 @@ import robotid_ros
 from robotid_ros.arrays import Array, BoolArray, frozen_array
 from robotid_ros.calibration.chain import MOTIONS, JointTerms, KinematicChain
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.problem import Identifiable, Problem
+from robotid_ros.calibration.problem import Identifiable, Problem, observability_index
 from robotid_ros.calibration.solver import Fit
 from robotid_ros.calibration.validation import Accuracy, CrossValidation, Unseen, accuracy
 from robotid_ros.errors import CalibrationError
@@ -175,10 +175,7 @@ class CalibrationResult:
     @property
     def observability_index(self) -> float:
         """O1, the geometric mean of the Jacobian's singular values over sqrt(N)."""
-        if not self.determined:
-            return 0.0
-        singular = np.linalg.svd(self.fit.linear()[1], compute_uv=False)
-        return float(np.exp(np.mean(np.log(singular))) / np.sqrt(len(self.problem)))
+        return observability_index(self.fit.linear()[1], len(self.problem)) if self.determined else 0.0
 
     @property
     def usable(self) -> bool:

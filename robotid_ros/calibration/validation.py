@@ -246,15 +246,13 @@ class Accuracy:
         return {'measurements': values.pop('count'), **values, 'axis_rms': list(self.axis_rms)}
 
 
-def accuracy(residual: Array, oriented: BoolArray | None = None) -> Accuracy:
+def accuracy(residual: Array, oriented: BoolArray) -> Accuracy:
     """Return the statistics of residuals, measured minus predicted, shape (N, 3 or 6) with N > 0 [m, rad].
 
     ``oriented``, bool of shape (N,), tells which rows have an orientation.
     """
     distance = np.linalg.norm(residual[:, :3], axis=1)
-    angles = np.zeros(0)
-    if residual.shape[1] == 6:
-        angles = np.linalg.norm(residual[:, 3:] if oriented is None else residual[oriented, 3:], axis=1)
+    angles = np.linalg.norm(residual[oriented, 3:], axis=1) if residual.shape[1] == 6 else np.zeros(0)
     x, y, z = np.sqrt(np.mean(np.square(residual[:, :3]), axis=0))
     return Accuracy(
         count=len(residual),
