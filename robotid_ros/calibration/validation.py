@@ -144,7 +144,7 @@ def _spread(problem: Problem) -> float:
     middle: the tip of a wrist does not move, and a target may be where an arm hardly moves it.
     """
     tip = problem.chain.evaluate(problem.chain.nominal, problem.q).position
-    sets = [problem.position[problem.set_index == s] for s in range(len(problem.set_names))]
+    sets = [problem.position[problem.set_index == s] for s in np.unique(problem.set_index)]
     away = [np.linalg.norm(points - np.median(points, axis=0), axis=1) for points in (*sets, tip)]
     return max(float(np.median(np.concatenate(away[:-1]))), float(np.median(away[-1])), 1e-9)
 

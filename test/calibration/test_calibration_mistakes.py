@@ -56,6 +56,17 @@ def test_millimetres_given_as_metres(arm: SimulatedArm, points: MeasuredPoints, 
     assert 'look like millimetres given as metres' in message
 
 
+@pytest.mark.filterwarnings('error')
+def test_a_mistake_is_named_where_few_measurements_are_of_a_set(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    """Of many measurements, fifty at random are looked at: none of them is of a set that holds a single one."""
+    points = MeasuredPoints.joined(points, points)
+    for k in range(0, len(points), 30):
+        sets = ['usual'] * len(points)
+        sets[k] = 'once'
+        said = _message(arm, replace(points, sets=tuple(sets), position=1e3 * points.position))
+        assert 'millimetres given as metres' in said
+
+
 def test_metres_given_as_millimetres(arm: SimulatedArm, points: MeasuredPoints) -> None:
     assert 'metres given as millimetres' in _message(arm, replace(points, position=1e-3 * points.position))
 
