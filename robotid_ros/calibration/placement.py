@@ -57,7 +57,7 @@ def place(
     rng = rng or np.random.default_rng(0)
     solver = _Alternation(problem, geometry, frames, targets)
     draft = _Alternation(problem.subset(_stratified(problem, rng, _COARSE)), geometry, frames, targets)
-    starts = [np.zeros((int(problem.point_index.max()) + 1, 3)) if targets is None else targets]
+    starts = [np.zeros((len(problem.point_names), 3)) if targets is None else targets]
     if frames is None and targets is None:
         starts.append(solver.linear_targets(np.arange(len(problem))))
     coarse = [draft.polish(start, steps=2) for start in starts]
@@ -74,7 +74,7 @@ def _stratified(problem: Problem, rng: np.random.Generator, size: int) -> IntArr
     """Return a few random measurements of every set and target."""
     chosen: set[int] = set()
     for labels in (problem.set_index, problem.point_index):
-        for label in range(int(labels.max()) + 1):
+        for label in np.unique(labels):
             members = np.flatnonzero(labels == label)
             chosen.update(rng.choice(members, min(size, len(members)), replace=False).tolist())
     return np.array(sorted(chosen), dtype=np.int64)
@@ -85,11 +85,12 @@ class _Alternation:
         pose = problem.chain.evaluate(geometry, problem.q)
         self.tip_rotation, self.tip_position, self.position = pose.rotation, pose.position, problem.position
         self.set_index, self.point_index = problem.set_index, problem.point_index
+        self.sets, self.points = len(problem.set_names), len(problem.point_names)
         self.frames, self.targets = frames, targets
 
     def linear_targets(self, rows: IntArray) -> Array:
         """Return the targets of the linear problem over some measurements, shape (K, 3)."""
-        sets, points = int(self.set_index.max()) + 1, int(self.point_index.max()) + 1
+        sets, points = self.sets, self.points
         matrix = np.zeros((len(rows), 3, 12 * sets + 3 * points))
         centre, size = self.position.mean(axis=0), max(float(np.ptp(self.position)), 1e-9)
         measured = (self.position[rows] - centre) / size
@@ -124,7 +125,7 @@ class _Alternation:
 
     def _kabsch(self, base: Array, weights: Array) -> Array:
         """Return the frame of every set that takes the base points to the measured ones."""
-        frames = np.tile(np.eye(4), (int(self.set_index.max()) + 1, 1, 1))
+        frames = np.tile(np.eye(4), (self.sets, 1, 1))
         for s in range(len(frames)):
             rows = self.set_index == s
             w = weights[rows] / weights[rows].sum()
@@ -136,18 +137,17 @@ class _Alternation:
 
     def _target_steps(self, rotation: Array, left: Array, weights: Array) -> Array:
         """Return the corrections of the targets, the frames' translations eliminated."""
-        points = int(self.point_index.max()) + 1
-        columns = np.zeros((len(left), 3, 3 * points))
+        columns = np.zeros((len(left), 3, 3 * self.points))
         rows = np.arange(len(left))
         for axis in range(3):
             columns[rows, :, 3 * self.point_index + axis] = rotation[:, :, axis]
         right = left.copy()
         if self.frames is None:
-            for s in range(int(self.set_index.max()) + 1):
+            for s in range(self.sets):
                 of_set = self.set_index == s
                 w = weights[of_set] / weights[of_set].sum()
                 columns[of_set] -= np.tensordot(w, columns[of_set], axes=1)
                 right[of_set] -= w @ right[of_set]
         root = np.sqrt(weights)[:, None]
         matrix = (columns * root[:, :, None]).reshape(3 * len(left), -1)
-        return np.asarray(np.linalg.lstsq(matrix, (right * root).ravel(), rcond=1e-6)[0].reshape(points, 3))
+        return np.asarray(np.linalg.lstsq(matrix, (right * root).ravel(), rcond=1e-6)[0].reshape(-1, 3))

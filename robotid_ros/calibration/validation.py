@@ -65,8 +65,6 @@ def check_nominal_fit(problem: Problem, *, error: float, known: Sequence[str]) -
     frame, a joint's sign, a zero position off by a quarter turn, a coupled joint.
     """
     measured = problem.subset(np.sort(np.random.default_rng(0).permutation(len(problem))[:_ENOUGH]))
-    sets, points = (np.unique(x, return_inverse=True)[1].ravel() for x in (measured.set_index, measured.point_index))
-    measured = replace(measured, set_index=sets, point_index=points)
     size = _spread(measured)
     if error <= _SUSPICIOUS * size:
         return None
@@ -391,10 +389,9 @@ def _completed(problem: Problem, known: State, unknown: IntArray) -> tuple[State
     tools = np.concatenate([known.tools, np.tile(np.eye(4), (len(new_targets), 1, 1))])
     rows = np.isin(problem.set_index, new_sets)
     if rows.any() and (unknown < 6).any():
-        part = problem.subset(rows)
-        part = replace(part, set_index=np.unique(part.set_index, return_inverse=True)[1].ravel())
         targets = tools[:, :3, 3] if len(new_targets) == 0 else None
-        _, frames[new_sets], _ = place(part, known.geometry, targets=targets)
+        _, found, _ = place(problem.subset(rows), known.geometry, targets=targets)
+        frames[new_sets] = found[new_sets]
     state = State(frames=frames, tools=tools, geometry=known.geometry, coefficients=known.coefficients)
     if problem.rotation is not None:
         tools[new_targets, :3, :3] = mean_tool_rotations(problem, frames, known.geometry)[new_targets]
