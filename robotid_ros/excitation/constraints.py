@@ -101,6 +101,12 @@ def sides_of(limits: JointLimits) -> tuple[tuple[str, str, Array, Array], ...]:
     )
 
 
+def usual_ranges(limits: JointLimits) -> tuple[Array, Array]:
+    """Return the lowest and highest position of each joint; half a turn to either side where there is no limit."""
+    low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
+    return low, np.where(np.isfinite(limits.upper), limits.upper, np.pi)
+
+
 class JointRanges:
     """Position, velocity, acceleration and jerk limits of the joints; the model gives names and units."""
 

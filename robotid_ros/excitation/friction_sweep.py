@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
-from robotid_ros.excitation.constraints import Constraint, excess_at_rest
+from robotid_ros.excitation.constraints import Constraint, excess_at_rest, usual_ranges
 from robotid_ros.excitation.reference import Chain, Reference, Rest, smooth_step
 from robotid_ros.excitation.workspace import random_positions
 from robotid_ros.model.joint_limits import JointLimits
@@ -120,7 +120,7 @@ def friction_sweep(
     Raises an ExcitationError if the start lies outside the limits, or a joint has no room for the slowest stroke.
     """
     config = FrictionSweepConfig() if config is None else config
-    low, high = _ranges(limits)
+    low, high = usual_ranges(limits)
     start = frozen_array((low + high) / 2.0 if start is None else start, 'start', (model.n,), ExcitationError)
     parts: list[Reference] = []
     for j, name in enumerate(model.joint_names):
@@ -162,7 +162,7 @@ def sweep_start(model: RobotModel, limits: JointLimits, constraints: Sequence[Co
     It is the measured one, if every joint has room for its strokes there; otherwise that of many random poses where the
     joint with the least room has most. The constraints are of positions.
     """
-    low, high = _ranges(limits)
+    low, high = usual_ranges(limits)
     wanted = np.minimum(_ROOM, 0.5 * (high - low))
     poses = np.vstack([measured, random_positions(model, _POSES, limits)])
     share = np.full(len(poses), 1.0)
@@ -170,12 +170,6 @@ def sweep_start(model: RobotModel, limits: JointLimits, constraints: Sequence[Co
         room = _open(model, poses, j, (low[j], high[j]), constraints, _COARSE).max(axis=1)
         share = np.minimum(share, room / wanted[j])
     return np.asarray(poses[int(np.argmax(share))])
-
-
-def _ranges(limits: JointLimits) -> tuple[Array, Array]:
-    """Return the lowest and highest position of each joint; half a turn to either side where there is no limit."""
-    low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
-    return low, np.where(np.isfinite(limits.upper), limits.upper, np.pi)
 
 
 def _open(

@@ -34,6 +34,7 @@ from robotid_ros.excitation.constraints import (
     excess_at_rest,
     scale_into_joint_limits,
     scale_into_limits,
+    usual_ranges,
     worst_excesses,
 )
 from robotid_ros.excitation.criteria import (
@@ -120,8 +121,7 @@ class ExcitationProblem:
         if self.start is None:
             shape[:, -1] = 0.0
         extremes, _ = trajectory_extremes(FourierTrajectory.from_coefficients(shape, self.base_frequency))
-        low = np.where(np.isfinite(self.limits.lower), self.limits.lower, -np.pi)
-        high = np.where(np.isfinite(self.limits.upper), self.limits.upper, np.pi)
+        low, high = usual_ranges(self.limits)
         allowed = np.array(
             [high - low, *(2.0 * limit for limit in (self.limits.velocity, self.limits.acceleration, self.limits.jerk))]
         )
