@@ -156,14 +156,10 @@ class MomentumMap:
         return self.composite[:, 0]
 
     @property
-    def columns(self) -> Array:
-        """Momentum per joint rate, C_j s_j, shape (N, n, 6), of the chain's joints."""
-        return np.asarray(np.einsum('njab,njb->nja', self.composite[:, 1:], self.screws))
-
-    @property
     def joints(self) -> Array:
-        """Momentum per measured joint rate, shape (N, 6, n)."""
-        return np.asarray(np.swapaxes(self.columns, 1, 2) @ self.model.coupling)
+        """Momentum per measured joint rate, shape (N, 6, n): C_j s_j of the chain's joints, coupled."""
+        columns = np.einsum('njab,njb->nja', self.composite[:, 1:], self.screws)
+        return np.asarray(np.swapaxes(columns, 1, 2) @ self.model.coupling)
 
     def momentum(self, base_twist: Array, dq: Array) -> Array:
         """Return the momentum [P; L] about the base origin, shape (N, 6), for its twists (N, 6) and joint rates (N, n).
