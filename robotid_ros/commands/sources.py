@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from robotid_ros.commands.options import load_robot, named_joints, processing_settings
+from robotid_ros.commands.options import load_config, load_robot, named_joints, processing_settings
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.data.context import Context, read_context
 from robotid_ros.data.readers import recordings_in
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.model import RobotConfig, RobotModel
-from robotid_ros.model.packaged import config_file
 from robotid_ros.model.robot_config import configured_arm
 
 if TYPE_CHECKING:
@@ -140,7 +139,7 @@ def by_purpose(
 def configuration(options: argparse.Namespace, told: dict[Path, Context]) -> tuple[RobotConfig | None, str]:
     """Return the robot configuration of ``--config``, or of the recordings, and where it was found."""
     if options.config is not None:
-        return RobotConfig.from_yaml(config_file(options.config)), f': --config {options.config}'
+        return load_config(options), f': --config {options.config}'
     if not any(context.robot for context in told.values()):
         return None, ': no recording has a robot configuration, and no --config was given'
     path, context = _one('robot', told, '--config')
