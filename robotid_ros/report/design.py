@@ -27,7 +27,7 @@ from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import MissingDependencyError
 from robotid_ros.excitation.constraints import worst_excesses
 from robotid_ros.excitation.design import ExcitationDesign
-from robotid_ros.excitation.workspace import Capsule, configured_geometry, find_frame, skeleton, workspace_constraints
+from robotid_ros.excitation.workspace import Capsule, configured_geometry, fixed_point, skeleton, workspace_constraints
 from robotid_ros.files import write_text
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
@@ -111,7 +111,7 @@ def arm_bodies(model: RobotModel, folder: Path | None = None) -> tuple[tuple[Bod
     missing = [
         capsule
         for capsule in skeleton(model, _SLENDER * length).capsules
-        if find_frame(model, capsule.frame)[0] not in shown and np.linalg.norm(capsule.end) > 0.0
+        if fixed_point(model, capsule.frame, capsule.end)[0] not in shown and np.linalg.norm(capsule.end) > 0.0
     ]
     if missing:
         notes.append(f'capsules stand for {", ".join(capsule.frame for capsule in missing)}')
@@ -190,15 +190,14 @@ def _reduced(vertices: Array, faces: IntArray) -> tuple[Array, IntArray]:
 
 def _capsule(model: RobotModel, capsule: Capsule) -> Body:
     trimesh = _trimesh()
-    along = capsule.end - capsule.start
+    (link, start), (_, end) = (fixed_point(model, capsule.frame, point) for point in (capsule.start, capsule.end))
+    along = end - start
     length = float(np.linalg.norm(along))
     mesh = trimesh.creation.capsule(height=max(length, 1e-6), radius=capsule.radius, count=[12, 12])
-    link, placement = find_frame(model, capsule.frame)
     turn = np.eye(4) if length == 0.0 else trimesh.geometry.align_vectors([0.0, 0.0, 1.0], along)
     middle = np.asarray(mesh.vertices) - mesh.bounds.mean(axis=0)
-    vertices = middle @ turn[:3, :3].T + 0.5 * (capsule.start + capsule.end)
-    placed = vertices @ placement[:3, :3].T + placement[:3, 3]
-    return capsule.frame, link, placed, np.asarray(mesh.faces, dtype=np.int64)
+    vertices = middle @ turn[:3, :3].T + 0.5 * (start + end)
+    return capsule.frame, link, vertices, np.asarray(mesh.faces, dtype=np.int64)
 
 
 class DrawnMotion:
