@@ -16,7 +16,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.calibration.result import CalibrationResult, ParameterEstimate
 from robotid_ros.calibration.validation import Accuracy
-from robotid_ros.report.content import Chart, Figure, Item, Report, Role, Table, Verdict, axis, spread, usable
+from robotid_ros.report.content import Chart, Figure, Item, Report, Role, Table, Verdict, axis, usable
 from robotid_ros.report.parameters import NORMAL_95, interval_chart
 from robotid_ros.report.wording import integer, number, percent, sentence
 
@@ -176,9 +176,8 @@ def _cumulative(result: CalibrationResult) -> Chart:
     for role, label, residual, dash in curves:
         distance = np.sort(_distance(residual))
         distance = distance[np.isfinite(distance)]
-        keep = spread(len(distance))
-        share = 100.0 * (keep + 1.0) / max(len(distance), 1)
-        chart.line(role, np.maximum(distance[keep], 1e-6), share, label, dash)
+        share = 100.0 * np.arange(1.0, len(distance) + 1.0) / max(len(distance), 1)
+        chart.line(role, np.maximum(distance, 1e-6), share, label, dash)
         medians.append(float(np.median(distance)))
     chart.note = f'median {number(medians[0])} and {number(medians[1])} mm'
     return chart

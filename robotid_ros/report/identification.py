@@ -21,7 +21,7 @@ from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.report.content import Figure, Item, Report, Table, axis, spread
+from robotid_ros.report.content import Figure, Item, Report, Table, axis
 from robotid_ros.report.parameters import interval_chart, parameter_items
 from robotid_ros.report.subject import Run, Subject, consistent_error, friction_used, predicted_run, velocity_steps
 from robotid_ros.report.verdict import (
@@ -446,7 +446,6 @@ def ripple_figure(
     for j in np.flatnonzero(frequency):
         torque, _, length = units_of(joint_types[int(j)])
         inside = np.flatnonzero((dataset.q[:, j] >= position[0, j]) & (dataset.q[:, j] <= position[-1, j]))
-        inside = inside[spread(len(inside))]
         q, joint, rate = dataset.q[inside, j], dataset.joint_names[j], number(frequency[j])
         alt = (
             f'{joint}: torque ripple against position, {rate} per {length} with an amplitude of '
@@ -481,8 +480,7 @@ def identification_report(
     """
     predictor = TorquePredictor(model, result)
     trained = predicted_run('Training', training, predictor)
-    held_out = [validation] if isinstance(validation, Dataset) else list(validation)
-    unseen = predicted_run('Validation', held_out, predictor) if held_out else None
+    unseen = predicted_run('Validation', validation, predictor) if validation else None
     subject = Subject(
         model=model,
         result=result,
