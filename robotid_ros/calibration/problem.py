@@ -293,11 +293,11 @@ class Identifiable:
         return self.numbers > self.structural
 
 
-def placed_columns(problem: Problem, unknown: IntArray) -> IntArray:
-    """Return the columns of all frames' and targets' unknown axes."""
+def placed_columns(problem: Problem, unknown: IntArray, *, sets: int = 0, targets: int = 0) -> IntArray:
+    """Return the columns of the unknown axes of all frames and targets but the first ``sets`` and ``targets``."""
     first_tool = problem.blocks[1].start
-    columns = [6 * s + k for s in range(len(problem.set_names)) for k in unknown if k < 6]
-    columns += [first_tool + 6 * t + k - 6 for t in range(len(problem.point_names)) for k in unknown if k >= 6]
+    columns = [6 * s + k for s in range(sets, len(problem.set_names)) for k in unknown if k < 6]
+    columns += [first_tool + 6 * t + k - 6 for t in range(targets, len(problem.point_names)) for k in unknown if k >= 6]
     return np.array(columns, dtype=np.int64)
 
 

@@ -20,7 +20,7 @@ from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.calibration.chain import KinematicChain
 from robotid_ros.calibration.placement import place
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.problem import Problem, State, labelled
+from robotid_ros.calibration.problem import Problem, State, labelled, placed_columns
 from robotid_ros.calibration.solver import Estimator, Fit, fit
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.transforms import nearest_rotation, quaternion_of_rotation, rotation_of_quaternion
@@ -395,9 +395,8 @@ def _completed(problem: Problem, known: State, unknown: IntArray) -> tuple[State
     state = State(frames=frames, tools=tools, geometry=known.geometry, coefficients=known.coefficients)
     if problem.rotation is not None:
         tools[new_targets, :3, :3] = mean_tool_rotations(problem, frames, known.geometry)[new_targets]
-    columns = [6 * s + k for s in new_sets for k in unknown if k < 6]
-    columns += [6 * len(frames) + 6 * t + k - 6 for t in new_targets for k in unknown if k >= 6]
-    result = fit(problem, state, np.array(columns, dtype=np.int64))
+    columns = placed_columns(problem, unknown, sets=len(known.frames), targets=len(known.tools))
+    result = fit(problem, state, columns)
     names = [labelled('frame', problem.set_names[s]) for s in new_sets if (unknown < 6).any()]
     names += [labelled('tool', problem.point_names[t]) for t in new_targets if (unknown >= 6).any()]
     return result.state, names
