@@ -242,13 +242,12 @@ def minimise(
 
     with joblib.Parallel(n_jobs=min(config.jobs, config.starts), return_as='generator') as pool:
         try:
+            starts = list(pool(joblib.delayed(first_guess)(problem, j) for j in range(config.starts)))
+            evaluations = _GUESSES * config.starts
             for k, (sharpness, penalty, part) in enumerate(_ROUNDS):
                 steps = max(3, round(config.iterations * part))
-                if k == 0:
-                    tasks = (joblib.delayed(_first_round)(problem, j, steps) for j in range(config.starts))
-                else:
-                    tasks = (joblib.delayed(_improve)(problem, each, sharpness, penalty, steps) for each in starts)
-                share, finished = work[k] / (len(starts) or config.starts), []
+                tasks = (joblib.delayed(_improve)(problem, each, sharpness, penalty, steps) for each in starts)
+                share, finished = work[k] / len(starts), []
                 for result, count in pool(tasks):
                     finished.append(result)
                     evaluations += count
@@ -282,12 +281,6 @@ def first_guess(problem: ExcitationProblem, index: int) -> Start:
     values = [problem.lagrangian(guess, multipliers, margins, _ROUNDS[0][1], 1.0)[0] for guess in guesses]
     best = int(np.argmin(values))
     return values[best], index, guesses[best], multipliers
-
-
-def _first_round(problem: ExcitationProblem, index: int, iterations: int) -> tuple[Start, int]:
-    """Return a first guess after the first round, and how many evaluations both took."""
-    start, count = _improve(problem, first_guess(problem, index), *_ROUNDS[0][:2], iterations)
-    return start, count + _GUESSES
 
 
 def _kicked(problem: ExcitationProblem, start: Start, hop: int) -> Start:
