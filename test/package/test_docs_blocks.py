@@ -19,6 +19,7 @@ import sys
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -91,11 +92,12 @@ def _run_line(line: str) -> tuple[int, str]:
 def _short_designs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Search once and not long: that designs are good is for the tests of excitation."""
     whole = optimizer.minimise
-    monkeypatch.setattr(
-        optimizer,
-        'minimise',
-        lambda problem, config, *rest: whole(problem, replace(config, starts=1, iterations=40), *rest),
-    )
+
+    def short(problem: optimizer.ExcitationProblem, *rest: Any) -> Any:
+        problem.config = replace(problem.config, starts=1, iterations=40)
+        return whole(problem, *rest)
+
+    monkeypatch.setattr(optimizer, 'minimise', short)
 
 
 @pytest.mark.slow
