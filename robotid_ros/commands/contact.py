@@ -29,7 +29,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.export.source_code import contact_header, identifier
 from robotid_ros.files import output_folder, write_files
 from robotid_ros.identification import IdentificationResult, TorquePredictor
-from robotid_ros.loads.contact import contact_levels, monitored, smallest_push
+from robotid_ros.loads.contact import RELEASE, contact_levels, monitored, smallest_push
 
 _POSES = 100  # of a recording, in which pushes are looked at
 
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
             for size in column.tolist():
                 begins = not on and size > 1.0
                 count += begins
-                on = begins or (on and size > 0.5)
+                on = begins or (on and size > RELEASE)
         print(f'{path.name}: {count} alarms in {len(external) / rate:.0f} s')
     content = {'robot': source.model.name, 'contact': found.to_dict()}
     files = {

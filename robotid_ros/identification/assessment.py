@@ -182,10 +182,10 @@ def error_at_rest(
 ) -> tuple[Array, Array]:
     """Return the error of the torque that holds the arm at rest, and that torque, root mean squares, shape (n,) [N m].
 
-    An arm that is held by its model goes wherever it is led: places are random ones between the joint limits, of a
-    turn where these are further apart, or there are none. The error is what the parameters' covariance and the
-    jackknife leave open there, see :func:`spread_elsewhere`, and what the model leaves of the torque in the mean of
-    each group of states, of the recordings that are ``judging`` where there are some.
+    An arm that is held by its model goes wherever it is led: places are random ones between the joint limits, within pi
+    [rad or m] of the middle of the motion where these are further away, or there are none. The error is what the
+    parameters' covariance and the jackknife leave open there, see :func:`spread_elsewhere`, and what the model leaves
+    of the torque in the mean of each group of states, of the recordings that are ``judging`` where there are some.
 
     Parameters
     ----------

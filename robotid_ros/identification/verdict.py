@@ -284,6 +284,15 @@ def of_another_motion(held_out: float, elsewhere: float, varies: float) -> tuple
         Of :func:`error_elsewhere` [%].
     varies : float
         Of :func:`left_of_variation`, in states of this motion that were left out [%].
+
+    Returns
+    -------
+    said : str
+        The error to be expected, and of what it is made.
+    refused : bool
+        More than half of the torque, or of what it varies by, is left.
+    advice : str
+        What to do about it.
     """
     left, flat = error_elsewhere(held_out, elsewhere), varies > _WRONG
     said = (

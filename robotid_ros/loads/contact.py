@@ -79,7 +79,7 @@ class TorqueMonitor:
 
 
 _MEMORY = 60.0  # the spread of the residual is that of about the last minute without contact [s]
-_RELEASE = 0.5  # a contact ends below this part of the threshold, so that it does not flicker at it
+RELEASE = 0.5  # a contact ends below this part of the threshold, so that it does not flicker at it
 # Below this speed [rad/s or m/s] a joint may stick; the smooth sign of identified models is 0.01 to 0.1 wide.
 _SLOW = 0.05
 _PIECE = 5.0  # periods of the cutoff in which one peak counts
@@ -284,7 +284,7 @@ class ContactDetector:
         self._slow_until = np.where(np.abs(velocity) < _SLOW, time + 1.0 / self.bandwidth, self._slow_until)
         slow = time < self._slow_until
         limit = self.threshold + slow * self.friction if self.levels is None else self.levels.levels
-        self.touched = size > np.where(self.touched, _RELEASE, 1.0) * limit
+        self.touched = size > np.where(self.touched, RELEASE, 1.0) * limit
         step = 0.0 if self._time is None else time - self._time
         self._time = time
         if 0.0 < step < 1.0 and not self.touched.any():
