@@ -224,7 +224,7 @@ def base_parameters(model: RobotModel, *, tolerance: float = 1e-9, **columns: bo
 
 
 def sampled_rows(model: RobotModel, drives: tuple[str, ...]) -> Array:
-    """Return the full regressor of random samples, stacked: some three rows for every column.
+    """Return the full regressor of N random samples, stacked, shape (N n, c): some three rows for every column.
 
     Positions are over a whole turn, or 2 m of a prismatic joint.
     """

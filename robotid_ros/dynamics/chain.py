@@ -123,7 +123,7 @@ def _alignment(axis: Array) -> Array:
 
 
 def frame_along(x: Array, z: Array) -> Array:
-    """Return the rotation whose third column is a unit vector z, and whose first is the direction of x across it."""
+    """Return the rotation, shape (3, 3), whose third column is a unit vector z, and whose first is x across it."""
     x = x - z * (x @ z)
     x = x / np.linalg.norm(x)
     return np.column_stack([x, np.cross(z, x), z])
