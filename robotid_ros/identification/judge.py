@@ -318,12 +318,12 @@ def predicted_by_others(label: IntArray, rigid: Array, own: Array, values: Array
     rigid, own : ndarray, shape (N, n, b), (N, n, k)
     values : ndarray, shape (B, b + n k)
     """
-    count, n, b = rigid.shape
-    place = label[:, None, None]
-    torque = np.take_along_axis((rigid.reshape(-1, b) @ values[:, :b].T).reshape(count, n, -1), place, axis=2)[..., 0]
+    n, b = rigid.shape[1:]
     friction = values[:, b:].reshape(len(values), n, -1)
-    for j in range(n):
-        torque[:, j] += np.take_along_axis(own[:, j] @ friction[:, j].T, label[:, None], axis=1)[:, 0]
+    torque = np.einsum('Nnk,Nnk->Nn', own, friction[label])
+    for group, some in enumerate(values):
+        rows = np.flatnonzero(label == group)
+        torque[rows] += (rigid[rows].reshape(-1, b) @ some[:b]).reshape(-1, n)
     return np.asarray(torque)
 
 

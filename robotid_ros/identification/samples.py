@@ -28,7 +28,6 @@ ENOUGH = 4500  # samples that tell as much as all: by which models are compared;
 CHUNK = 2048  # samples computed together, which stay in the processor's cache
 EXCERPTS = 8  # stretches that a long recording is cut down to, spread over its whole duration
 _FILTERED = 0.45  # share of the sampling rate; a low-pass with a higher cutoff has no visible effect
-_COLUMNS = 16  # that go through a low-pass together, and stay in the processor's cache
 _PAST = ('slide', 'slip')
 _RESTING = 1e-4  # weight of a sample at rest beside one in motion; a joint that never moves still counts
 _PER_PERIOD = 25.0  # samples kept in one period of the narrowest low-pass; more are redundant
@@ -205,12 +204,9 @@ class Samples:
             rows: slice | IntArray = slice(runs[0].start, runs[-1].stop)
             if runs[-1].stop - runs[0].start > len(runs) * length:  # others lie between them
                 rows = np.concatenate([np.arange(run.start, run.stop) for run in runs])
-            part = flat[rows].T
-            for first in range(0, len(seen), _COLUMNS):
-                some = seen[first : first + _COLUMNS]
-                columns = part[some].reshape(len(some), len(runs), length)
-                smooth = zero_phase_low_pass(columns, rate, cutoff, axis=2).reshape(len(some), -1).T
-                result[rows if isinstance(rows, slice) else rows[:, None], some] = smooth
+            columns = flat[rows].T[seen].reshape(len(seen), len(runs), length)
+            smooth = zero_phase_low_pass(columns, rate, cutoff, axis=2).reshape(len(seen), -1).T
+            result[rows if isinstance(rows, slice) else rows[:, None], seen] = smooth
         return result.reshape(values.shape)
 
     def pieces(self, longest: int) -> Iterator['Samples']:
