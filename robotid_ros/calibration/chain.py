@@ -215,11 +215,10 @@ def chain_of_model(model: RobotModel) -> KinematicChain:
     segments: list[tuple[Step, ...]] = [(placement, *range(6)) for placement in model.placements]
     names = [f'{joint}.{symbol}' for joint in model.joint_names for symbol in MOTIONS]
     zeros = np.zeros((model.n, 6), dtype=bool)
-    prismatic = np.array([kind == 'prismatic' for kind in model.joint_types])
-    zeros[np.arange(model.n), np.abs(model.axes).argmax(axis=1) + np.where(prismatic, 0, 3)] = True
+    zeros[np.arange(model.n), np.abs(model.axes).argmax(axis=1) + np.where(model.revolute, 3, 0)] = True
     return KinematicChain(
         joint_names=model.joint_names,
-        prismatic=prismatic,
+        prismatic=~model.revolute,
         joint_axes=model.axes,
         coupling=model.coupling,
         segments=(*segments, (model.tip,)),

@@ -230,7 +230,7 @@ def sampled_rows(model: RobotModel, drives: tuple[str, ...]) -> Array:
     """
     columns, rng = range((10 + len(drives)) * model.n), np.random.default_rng(0)
     shape = (2 * len(columns) // model.n + 20, model.n)
-    span = np.where([kind == 'revolute' for kind in model.joint_types], np.pi, 1.0)
+    span = np.where(model.revolute, np.pi, 1.0)
     q = rng.uniform(-span, span, shape)
     dq, ddq = rng.uniform(-np.pi, np.pi, (2, *shape))
     return observation_matrix(regressor_columns(model, q, dq, ddq, columns, drives=drives))

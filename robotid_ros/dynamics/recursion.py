@@ -75,8 +75,7 @@ def single_regressor(model: RobotModel, columns: Sequence[int], drives: tuple[st
 def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = False, friction: bool = False) -> Array:
     """Return an arm as recursion.c reads it, with gravity, the model's rotor inertia and prior friction or not."""
     n, (rotations, offsets, slides, to_aligned) = model.n, aligned_chain(model)
-    revolute = np.array([[kind == 'revolute'] for kind in model.joint_types])
-    joints = np.concatenate([revolute, rotations.reshape(n, 9), offsets, slides], axis=1)
+    joints = np.concatenate([model.revolute[:, None], rotations.reshape(n, 9), offsets, slides], axis=1)
     none = np.zeros(n)
     parts = [
         [n, not np.array_equal(model.coupling, np.eye(n))],

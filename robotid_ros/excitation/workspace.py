@@ -85,7 +85,7 @@ class Geometry:
 def random_positions(model: RobotModel, count: int, limits: JointLimits | None = None) -> Array:
     """Return joint positions spread over the ranges of an arm, the same ones each time, shape (count, n)."""
     limits = model.limits if limits is None else limits
-    span = np.where([kind == 'revolute' for kind in model.joint_types], np.pi, 1.0)
+    span = np.where(model.revolute, np.pi, 1.0)
     low, high = np.maximum(limits.lower, -span), np.minimum(limits.upper, span)
     low, high = np.minimum(low, high), np.maximum(low, high)
     return np.asarray(np.random.default_rng(0).uniform(low, high, (count, model.n)))

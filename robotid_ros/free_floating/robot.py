@@ -241,7 +241,7 @@ def momentum_map(model: RobotModel, q: Array) -> MomentumMap:
     """
     poses = link_transforms(model, q)
     axes = np.einsum('njab,jb->nja', poses[..., :3, :3], model.axes)
-    revolute = np.array([kind == 'revolute' for kind in model.joint_types])[:, None]
+    revolute = model.revolute[:, None]
     screws = np.concatenate(
         [np.where(revolute, cross(poses[..., :3, 3], axes), axes), np.where(revolute, axes, 0.0)], axis=-1
     )

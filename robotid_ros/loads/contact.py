@@ -225,9 +225,8 @@ def smallest_push(model: RobotModel, levels: Array, q: Array) -> tuple[float, fl
     """
     frames, tip = link_transforms(model, q), tip_transforms(model, q)[:, :3, 3]
     axes = np.einsum('Nnij,nj->Nni', frames[:, :, :3, :3], model.axes)
-    revolute = np.array([kind == 'revolute' for kind in model.joint_types])
     lever = np.cross(axes, tip[:, None] - frames[:, :, :3, 3])
-    jacobian = np.einsum('Nni,nm->Nmi', np.where(revolute[:, None], lever, axes), model.coupling)
+    jacobian = np.einsum('Nni,nm->Nmi', np.where(model.revolute[:, None], lever, axes), model.coupling)
     # evenly over the sphere (Fibonacci's lattice)
     index = np.arange(_DIRECTIONS) + 0.5
     height, turn = 1.0 - 2.0 * index / _DIRECTIONS, np.pi * (1.0 + 5.0**0.5) * index

@@ -24,7 +24,7 @@ def _parts(model: RobotModel) -> tuple[Array, BoolArray]:
 
     The parts belong to 1, sin q and 1 - cos q of a joint that turns (Rodrigues), and to 1 and q of one that slides.
     """
-    revolute = np.array([kind == 'revolute' for kind in model.joint_types])
+    revolute = model.revolute
     axes, linear = model.axes, np.zeros((model.n, 4, 4))
     linear[:, :3, :3] = cross_matrix(axes)
     linear[~revolute] = 0.0

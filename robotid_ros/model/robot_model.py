@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from robotid_ros.arrays import Array, freeze_fields, require_names
+from robotid_ros.arrays import Array, BoolArray, freeze_fields, require_names
 from robotid_ros.errors import ModelError, ModelWarning
 from robotid_ros.model.inertia import physical_violation, transform_inertial_parameters
 from robotid_ros.model.joint_limits import JointLimits
@@ -165,6 +165,11 @@ class RobotModel:
     def n(self) -> int:
         """Number of moving joints."""
         return len(self.joint_names)
+
+    @property
+    def revolute(self) -> BoolArray:
+        """Which joints turn, shape (n,); the others slide."""
+        return np.array(self.joint_types) == 'revolute'
 
     @property
     def frames(self) -> dict[str, tuple[int, Array]]:

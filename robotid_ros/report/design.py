@@ -383,8 +383,7 @@ def _verdict(motion: DrawnMotion) -> Verdict:
         bad.append(f'{said}: some parameters would not be determined. Allow more range or harmonics, or more starts.')
     elif condition_level(scaled) == 'caution':
         caution.append(f'{said}; below 30 is good.')
-    turning = np.array([kind == 'revolute' for kind in motion.model.joint_types])
-    fastest = np.abs(motion.signals[2]).max(axis=0) * turning
+    fastest = np.abs(motion.signals[2]).max(axis=0) * motion.model.revolute
     j = int(fastest.argmax())
     if fastest[j] > _FAST:
         (bad if fastest[j] > _VIOLENT else caution).append(

@@ -130,7 +130,7 @@ class Sensors:
         effort_noise : float
             Standard deviation as a fraction of each joint's effort limit.
         """
-        span = np.where([kind == 'revolute' for kind in model.joint_types], 2.0 * np.pi, 1.0)
+        span = np.where(model.revolute, 2.0 * np.pi, 1.0)
         return cls(
             encoder_resolution=span / 2.0**encoder_bits if encoder_bits > 0 else np.zeros(model.n),
             position_noise=np.full(model.n, position_noise),

@@ -151,7 +151,7 @@ def minimal_chain(model: RobotModel, sides: Sequence[bool] = (), *, snap: float 
     ]
     return MinimalChain(
         groups=groups,
-        revolute=tuple(kind == 'revolute' for kind in model.joint_types),
+        revolute=tuple(model.revolute.tolist()),
         signs=tuple(signs),
         turns=tuple(turns),
         offsets=offsets,
