@@ -27,7 +27,7 @@ from robotid_ros.dynamics import BaseParameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.information import BaseRegressor, Rows
+from robotid_ros.identification.information import Rows
 from robotid_ros.identification.least_squares import essential_parameters
 from robotid_ros.identification.physical import PhysicalFit
 from robotid_ros.identification.result import IdentificationResult
@@ -43,7 +43,6 @@ def assembled(
 ) -> IdentificationResult:
     """Return the result of a fit that nobody has judged yet."""
     base, samples = rows.base, rows.samples
-    assert isinstance(base, BaseParameters)
     count = len(fit.base_values)
     std = fit.std
     friction: FrictionModel = fit.friction
@@ -107,7 +106,7 @@ def provenance_of(
 
 
 def plain_friction(
-    base: BaseRegressor,
+    base: BaseParameters,
     friction: FrictionModel,
     base_values: Array,
     friction_parameters: Array,
@@ -123,7 +122,7 @@ def plain_friction(
 
     Parameters
     ----------
-    base, friction : BaseRegressor, FrictionModel
+    base, friction : BaseParameters, FrictionModel
     base_values : ndarray, shape (b,)
     friction_parameters : ndarray, shape (n, k + s)
     samples : Samples

@@ -22,7 +22,7 @@ from robotid_ros.friction import friction_model
 from robotid_ros.friction.terms import DISTANCES
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import Candidate, fit_of, fits_to_compare
-from robotid_ros.identification.information import BaseRegressor, Rows, solved
+from robotid_ros.identification.information import Rows, solved
 from robotid_ros.identification.judge import (
     GROUPS,
     Alternative,
@@ -43,14 +43,14 @@ from robotid_ros.model.robot_model import RobotModel
 _BEYOND, _LEAST_REACH = 1.5, 0.1  # of another motion: times the range, at least so far [rad or m]
 
 
-def first_answer(datasets: Sequence[Dataset], model: RobotModel, base: BaseRegressor) -> float:
+def first_answer(datasets: Sequence[Dataset], model: RobotModel, base: BaseParameters) -> float:
     """Return what weighted least squares with Coulomb and viscous friction leave of the torque in states left out [%].
 
     Parameters
     ----------
     datasets : sequence of Dataset
     model : RobotModel
-    base : BaseRegressor
+    base : BaseParameters
         Of the model at its motors.
     """
     samples = evenly_weighted(datasets, model, None).thinned(ENOUGH)
@@ -122,7 +122,6 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel, setup: SetUp) -> Hel
     The friction's shape and the weights are those of the fit, which saw all groups.
     """
     base = rows.base
-    assert isinstance(base, BaseParameters)
     samples = rows.samples.excerpts(ENOUGH).with_bandwidth(fit.bandwidth)
     linear = len(fit.friction.linear_names)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
@@ -244,7 +243,6 @@ def preferred_in_validation(
         See :func:`robotid_ros.identification.verdict.beaten_by_plain`.
     """
     base = chosen.rows.base
-    assert isinstance(base, BaseParameters)
     samples = evenly_weighted(datasets, model, None)
     label = groups(samples, GROUPS)
 

@@ -24,7 +24,6 @@ from pathlib import Path
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
-from robotid_ros.dynamics import BaseParameters
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import Information, Rows, reweighted, solve, solved
@@ -146,7 +145,6 @@ def weighted_terms(chosen: Chosen, model: RobotModel, config: IdentificationConf
     if chosen.terms is not None:
         return chosen.terms
     base = chosen.rows.base
-    assert isinstance(base, BaseParameters)
     described = description_prior(model, base, chosen.rows.samples, rotor_inertia=config.rotor_inertia)
     return Terms(base=base, friction=chosen.friction, shape=chosen.shape, described=described, weighted=False)
 
@@ -222,7 +220,6 @@ def _alternating(
     """Alternate from the description's parameters, where it has some; friction data give the friction."""
     rows, friction, strokes = chosen.rows, chosen.friction, chosen.strokes
     base, limit = rows.base, config.thresholds(model)
-    assert isinstance(base, BaseParameters)
 
     def step(values: Array) -> Array:
         assert strokes is not None
@@ -256,7 +253,6 @@ def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tu
     """Search for all parameters by a bee colony, and say what separable least squares reaches on the same rows."""
     rows, friction = chosen.rows, chosen.friction
     base = rows.base
-    assert isinstance(base, BaseParameters)
     few = rows.samples.thinned(ENOUGH // 2)
     rigid = base.regressor(few.q, few.dq, few.ddq)
     described = np.zeros(len(base.independent)) if is_placeholder(model) else np.array(base.values)

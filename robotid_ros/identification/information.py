@@ -23,12 +23,12 @@ Model rows over samples: base regressor and friction columns, evaluated once, in
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from scipy.linalg.lapack import dposv
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
+from robotid_ros.dynamics import BaseParameters
 from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import CHUNK, Samples
@@ -38,29 +38,6 @@ _KEEP_BYTES = 25e6  # so much of a regressor is kept, the rest is computed again
 ROUNDING = 1e-12  # of what is squared or divided by: less is arithmetic
 ITERATIONS, PASSES = 60, 4  # most, of what settles, in about ten as a rule, and of what is nearly settled to begin with
 _SETTLED = 1e-4  # relative change of the joints' weights
-
-
-class BaseRegressor(Protocol):
-    """What the estimators need of the base parameters."""
-
-    @property
-    def independent(self) -> IntArray:
-        """Columns of the full regressor that are kept, shape (b,)."""
-        ...
-
-    @property
-    def map(self) -> Array:
-        """Base parameters from standard parameters, shape (b, p)."""
-        ...
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the base parameters."""
-        ...
-
-    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return the base regressor, shape (N, n, b)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,7 +357,7 @@ class Piece:
         return self.samples.filtered(self.samples.friction_columns(friction, shape, some))
 
 
-def _weighed(base: BaseRegressor, n: int) -> BoolArray:
+def _weighed(base: BaseParameters, n: int) -> BoolArray:
     """Return for which joints base parameters make a constant torque, the same in all motion, shape (n,)."""
     rng = np.random.default_rng(0)
     rows = base.regressor(*rng.normal(size=(3, 2 * len(base.independent), n)))
@@ -396,7 +373,7 @@ class Rows:
     friction that depends on nothing but the samples.
     """
 
-    def __init__(self, base: BaseRegressor, samples: Samples) -> None:
+    def __init__(self, base: BaseParameters, samples: Samples) -> None:
         self.base = base
         self.samples = replace(samples, weighed=_weighed(base, samples.n))
         self._kept: dict[int, tuple[IntArray, Array]] = {}

@@ -26,7 +26,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.friction.terms import BREAKAWAY_SPEED
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.information import BaseRegressor, Rows
+from robotid_ros.identification.information import Rows
 from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.prior import Prior, description_prior
 from robotid_ros.identification.samples import ENOUGH, EXCERPTS, Samples, as_samples, redundant
@@ -104,13 +104,13 @@ class Chosen:
 
 
 def named_friction(
-    base: BaseRegressor, samples: Samples, name: str, *, smooth: bool
+    base: BaseParameters, samples: Samples, name: str, *, smooth: bool
 ) -> tuple[FrictionModel, Array, Decision]:
     """Return a friction model by its name, or for 'auto' the best of a few, its shape parameters, and the choice.
 
     Parameters
     ----------
-    base : BaseRegressor
+    base : BaseParameters
     samples : Samples
         A few thousand at most.
     name : str

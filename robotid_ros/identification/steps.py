@@ -263,7 +263,6 @@ def conclude(
         What is wrong with the fit as a whole, or empty.
     """
     rows, base = chosen.rows, chosen.rows.base
-    assert isinstance(base, BaseParameters)
     limit, decisions = config.thresholds(model), chosen.decisions
     notes: tuple[str, ...] = ()
     solid = fit

@@ -34,8 +34,9 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
+from robotid_ros.dynamics import BaseParameters
 from robotid_ros.friction import FrictionModel, friction_model
-from robotid_ros.identification.information import ITERATIONS, PASSES, ROUNDING, BaseRegressor, Information, solved
+from robotid_ros.identification.information import ITERATIONS, PASSES, ROUNDING, Information, solved
 from robotid_ros.identification.judge import Bench, Score
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples
@@ -168,7 +169,7 @@ class Terms:
 
     Attributes
     ----------
-    base : BaseRegressor
+    base : BaseParameters
         Of the rigid body.
     friction : FrictionModel
     shape : ndarray, shape (n, s)
@@ -185,7 +186,7 @@ class Terms:
         From where a search for those of nearly the same rows begins.
     """
 
-    base: BaseRegressor
+    base: BaseParameters
     friction: FrictionModel
     shape: Array
     described: Prior | None = None
@@ -195,12 +196,12 @@ class Terms:
     weights: Weights | None = None
 
     @classmethod
-    def plain(cls, base: BaseRegressor, n: int) -> 'Terms':
+    def plain(cls, base: BaseParameters, n: int) -> 'Terms':
         """Return plain friction with an exact sign for ``n`` joints."""
         return cls(base=base, friction=friction_model(PLAIN), shape=np.zeros((n, 0)))
 
     @classmethod
-    def all(cls, base: BaseRegressor, described: Prior, samples: Samples) -> 'Terms':
+    def all(cls, base: BaseParameters, described: Prior, samples: Samples) -> 'Terms':
         """Return all terms there are, scaled to the speeds and ranges of some samples."""
         fastest = np.maximum(np.abs(samples.dq).max(axis=0), 1e-9)
         low, high = samples.q.min(axis=0), samples.q.max(axis=0)

@@ -31,8 +31,8 @@ import numpy as np
 from scipy.linalg import solve_toeplitz
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
+from robotid_ros.dynamics import BaseParameters
 from robotid_ros.friction import FrictionModel
-from robotid_ros.identification.information import BaseRegressor
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import CHUNK, Samples
 
@@ -90,7 +90,7 @@ class TorqueFit:
 
 
 def predicted_torque(
-    base: BaseRegressor,
+    base: BaseParameters,
     friction: FrictionModel,
     base_values: Array,
     friction_parameters: Array,
@@ -102,7 +102,7 @@ def predicted_torque(
 
     Parameters
     ----------
-    base, friction : BaseRegressor, FrictionModel
+    base, friction : BaseParameters, FrictionModel
     base_values : ndarray, shape (b,)
     friction_parameters : ndarray, shape (n, k + s)
     samples : Samples
