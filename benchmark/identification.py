@@ -84,7 +84,7 @@ def speed(quick: bool) -> Iterator[Row]:
         f'physically consistent parameters {everything.processor:.1f} s',
     )
     rows, fit = fitted(False)
-    matrix, vector, square = normal_equations(rows, fit, shape)
+    matrix, vector, square = normal_equations(rows, fit)
     prior = arm.with_inertial(arm.inertial * 1.3)
 
     def consistent() -> PhysicalFit:

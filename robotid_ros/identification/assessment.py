@@ -57,7 +57,7 @@ def first_answer(datasets: Sequence[Dataset], model: RobotModel, base: BaseParam
     friction = friction_model(PLAIN)
     own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
-    score, _, _ = Bench.of(samples, groups(samples, GROUPS), rigid, own).linear(friction)
+    score, _ = Bench.of(samples, groups(samples, GROUPS), rigid, own).linear(friction)
     recorded = float(np.sum(samples.weight * samples.measured**2))
     return 100.0 * float(np.sqrt(score.squares.sum() / max(recorded, 1e-300)))
 
@@ -123,9 +123,8 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel, setup: SetUp) -> Hel
     """
     base = rows.base
     samples = rows.samples.excerpts(ENOUGH).with_bandwidth(fit.bandwidth)
-    linear = len(fit.friction.linear_names)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
-    own = samples.friction_columns(fit.friction, fit.friction_parameters[:, linear:], rigid @ fit.base_values)
+    own = samples.friction_columns(fit.friction, fit.shape, rigid @ fit.base_values)
     label = groups(samples, GROUPS)
     solve = partial(solved, precision=fit.precision, friction=fit.friction if fit.bounded else None, prior=fit.prior)
     found = Bench.of(samples, label, rigid, own).without(solve)
@@ -161,10 +160,9 @@ def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
     q = 0.5 * (low + high) + reach * rng.uniform(-1.0, 1.0, shape)
     dq, ddq = (rng.standard_normal(shape) * signal.std(axis=0) for signal in (samples.dq, samples.ddq))
     linear, b = len(friction.linear_names), len(fit.base_values)
-    parameters = fit.friction_parameters[:, :linear]
     rigid = rows.base.regressor(q, dq, ddq)
     slide = np.zeros((*shape, len(DISTANCES)))  # what builds up after a reversal comes to nothing in the mean
-    own = friction.columns(dq, fit.friction_parameters[:, linear:], rigid @ fit.base_values, q, slide)
+    own = friction.columns(dq, fit.shape, rigid @ fit.base_values, q, slide)
     changes, spread = without - without.mean(axis=0), 0.0
     for j in range(samples.n):
         columns, place = np.concatenate([rigid[:, j], own[:, j]], axis=1), np.arange(b + linear)
@@ -172,7 +170,7 @@ def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
         spread += float(np.sum((columns @ fit.covariance[np.ix_(known, known)]) * columns))
         changed = changes[:, np.where(place < b, place, place + j * linear)] @ columns.T
         spread += float(np.sum(changed**2)) * (len(without) - 1) / len(without)
-    torque = rigid @ fit.base_values + np.einsum('Nnk,nk->Nn', own, parameters)
+    torque = rigid @ fit.base_values + np.einsum('Nnk,nk->Nn', own, fit.linear)
     return float(100.0 * np.sqrt(max(spread, 0.0) / max(float(np.sum(torque**2)), 1e-300)))
 
 

@@ -161,8 +161,7 @@ def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: Identif
         score, prior, precision = terms.judged(bench, few, without, stated=stated)
         leaning = 0.0
         if config.prior and prior is not None:
-            matrix, vector = bench.total.normal(precision)
-            prior.add(matrix, vector)
+            matrix, vector = bench.total.normal(precision, prior)
             leaning = float(prior.share(solve(matrix, vector, len(vector), None).inverse).mean())
         words = ['description as stated'] * stated + [f'without {" and ".join(kinds)}'] * bool(kinds)
         return Candidate(name=', '.join(words) or terms.friction.name, score=score, prior=prior, leaning=leaning)
@@ -178,7 +177,7 @@ def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: Identif
     bench = replace(plain.bench(few, label), fit=plain.bench(few.in_motion(), label).fit)
     for equal in (False, True):
         name = f'plain: {PLAIN}, exact sign, torque not limited{", all joints alike" * equal}'
-        score, _, _ = bench.linear(None, equal=equal)
+        score, _ = bench.linear(None, equal=equal)
         yield Candidate(name=name, score=score, plain=True, equal=equal)
 
 

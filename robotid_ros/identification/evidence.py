@@ -32,7 +32,7 @@ from robotid_ros.identification.information import (
     non_negative,
     quick_solve,
 )
-from robotid_ros.identification.judge import Bench, Score, total
+from robotid_ros.identification.judge import Bench, Score
 from robotid_ros.identification.prior import Prior, standard_prior
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.setup import SetUp
@@ -190,9 +190,9 @@ class Evidence:
         """
         rows, torque = self.rows(setup), self.torque(setup)
         parts = [self.part(rows, torque, slice(*each)) for each in pairwise([0, *moments, len(self.samples)])]
-        before, costs, m = total(parts), [], rows.shape[2]
+        before, costs, m = Information.total(parts), [], rows.shape[2]
         for k in range(len(moments)):
-            columns, gram = total(parts[k + 1 :]).gram[:, :, : self.b] @ self.last, before.gram
+            columns, gram = Information.total(parts[k + 1 :]).gram[:, :, : self.b] @ self.last, before.gram
             corner = self.last.T @ columns[:, : self.b]
             wide = np.block(
                 [

@@ -21,8 +21,10 @@ cross-validation and physical constraints then need no further pass over the sam
 Model rows over samples: base regressor and friction columns, evaluated once, in pieces that fit the cache.
 """
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from scipy.linalg.lapack import dposv
@@ -96,13 +98,19 @@ class Information:
         kept = np.r_[: self.base + count, -1]
         return Information(gram=self.gram[:, kept[:, None], kept], count=self.count, base=self.base)
 
-    def normal(self, precision: Array) -> tuple[Array, Array]:
+    @classmethod
+    def total(cls, parts: Iterable['Information']) -> 'Information':
+        """Return the Gram matrices of several parts together."""
+        return reduce(operator.add, parts)
+
+    def normal(self, precision: Array, prior: Prior | None = None) -> tuple[Array, Array]:
         """Return the normal matrix and right-hand side of all parameters ``[beta, f_1, ..., f_n]``.
 
         Parameters
         ----------
         precision : ndarray, shape (n,)
             Inverse variance of each joint's torque.
+        prior : Prior, optional
 
         Returns
         -------
@@ -119,6 +127,8 @@ class Information:
             matrix[:b, rows], matrix[rows, :b] = weighted[:b], weighted[:b].T
             matrix[rows, rows] = weighted[b:-1]
             vector[rows] = weighted[-1]
+        if prior is not None:
+            prior.add(matrix, vector)
         return matrix, vector
 
     def residual_squares(self, parameters: Array) -> Array:
@@ -299,17 +309,9 @@ def non_negative(matrix: Array, vector: Array, bounded: BoolArray) -> Array:
     return np.where(bounded, np.maximum(x, 0.0), x)
 
 
-def normal_equations_of(info: Information, precision: Array, prior: Prior | None) -> tuple[Array, Array]:
-    """Return normal matrix (P, P) and right-hand side (P,), with a prior where there is one."""
-    matrix, vector = info.normal(precision)
-    if prior is not None:
-        prior.add(matrix, vector)
-    return matrix, vector
-
-
 def solved(info: Information, precision: Array, friction: FrictionModel | None, prior: Prior | None = None) -> Array:
     """Return the parameters (P,) that fit some Gram matrices best, with given weights of the joints."""
-    return quick_solve(*normal_equations_of(info, precision, prior), info.base, friction)
+    return quick_solve(*info.normal(precision, prior), info.base, friction)
 
 
 def reweighted(
@@ -420,14 +422,14 @@ class Rows:
         """Return the Gram matrices of the rows; ``weight``, shape (N, n), replaces that of the samples."""
         own_weight = weight is None or weight is self.samples.weight
         name = friction.name if own_weight and friction.by_name and not (friction.needs_load or shape.size) else ''
-        total: Information | None = self._known.get(name)
-        if total is not None:
-            return total
-        for piece in self.pieces():
+        if name in self._known:
+            return self._known[name]
+
+        def of(piece: Piece) -> Information:
             some = piece.samples.weight if weight is None else weight[piece.rows]
-            info = gather(piece.rigid, piece.own(friction, shape, load), piece.samples.target, some)
-            total = info if total is None else total + info
-        assert total is not None
+            return gather(piece.rigid, piece.own(friction, shape, load), piece.samples.target, some)
+
+        total = Information.total(map(of, self.pieces()))
         if name:
             self._known[name] = total
         return total

@@ -135,13 +135,6 @@ class Score:
         """Return the score of all groups but one."""
         return Score(squares=np.delete(self.squares, group, axis=0), count=np.delete(self.count, group, axis=0))
 
-    def joints_lose_to(self, new: 'Score') -> BoolArray:
-        """Return in which joints a challenger predicts better, shape (n,): the rule, joint by joint.
-
-        Some do so by chance; those taken together have to take the place.
-        """
-        return np.array([self.of_joint(j).loses_to(new.of_joint(j)) for j in range(self.squares.shape[1])])
-
     def joints_contradicted_by(self, new: 'Score') -> BoolArray:
         """Return in which joints a challenger with an effect that nobody described takes the place, shape (n,)."""
         return np.array([self.of_joint(j).contradicted_by(new.of_joint(j)) for j in range(self.squares.shape[1])])
@@ -270,13 +263,13 @@ class Bench:
     @property
     def total(self) -> Information:
         """Of all groups together, to fit by."""
-        return total(self.fit)
+        return Information.total(self.fit)
 
     def without(self, solve: Callable[[Information], Array]) -> Array:
         """Return the parameters (B, P) of a solver, from the Gram matrices of all groups but each one in turn."""
         if len(self.fit) == 1:
             return solve(self.fit[0])[None]
-        return np.array([solve(total([*self.fit[:k], *self.fit[k + 1 :]])) for k in range(len(self.fit))])
+        return np.array([solve(Information.total([*self.fit[:k], *self.fit[k + 1 :]])) for k in range(len(self.fit))])
 
     def score(self, solve: Callable[[Information], Array]) -> Score:
         """Return the held-out errors of a solver, from the Gram matrices of all other groups to parameters (P,)."""
@@ -286,8 +279,8 @@ class Bench:
 
     def linear(
         self, friction: FrictionModel | None, prior: Prior | None = None, *, equal: bool = False
-    ) -> tuple[Score, Array, Array]:
-        """Return the score of weighted least squares, its parameters (P,) on all groups, and the joints' weights (n,).
+    ) -> tuple[Score, Array]:
+        """Return the score of weighted least squares, and the joints' weights (n,).
 
         Parameters
         ----------
@@ -301,11 +294,7 @@ class Bench:
         precision = np.ones(whole.n)
         if not equal:
             precision = reweighted(whole, friction, precision, prior)
-        return (
-            self.score(lambda info: solved(info, precision, friction, prior)),
-            solved(whole, precision, friction, prior),
-            precision,
-        )
+        return self.score(lambda info: solved(info, precision, friction, prior)), precision
 
 
 def predicted_by_others(label: IntArray, rigid: Array, own: Array, values: Array) -> Array:
@@ -325,11 +314,3 @@ def predicted_by_others(label: IntArray, rigid: Array, own: Array, values: Array
         rows = np.flatnonzero(label == group)
         torque[rows] += (rigid[rows].reshape(-1, b) @ some[:b]).reshape(-1, n)
     return np.asarray(torque)
-
-
-def total(parts: Sequence[Information]) -> Information:
-    """Return the Gram matrices of several groups together."""
-    result = parts[0]
-    for part in parts[1:]:
-        result = result + part
-    return result

@@ -14,7 +14,8 @@ All joints are solved at once. Weights per joint cost nothing per sample (see
 load itself, is solved by iteration: the load is the rigid body's torque of the last solution.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -29,13 +30,11 @@ from robotid_ros.identification.information import (
     Solution,
     gather,
     joint_precision,
-    normal_equations_of,
     reweighted,
     solve,
 )
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples
-from robotid_ros.identification.stroke_friction import StrokeFriction
 from robotid_ros.identification.torque_fit import TorqueFit, covariance_of_estimate
 
 LinearEstimator: TypeAlias = Literal['ols', 'wls', 'irls']
@@ -45,17 +44,6 @@ _BIN = 0.04  # s, short against the periods of an arm's motion
 # A base parameter may be dropped where its relative deviation is above both: this, and so many times the smallest
 # (Pham and Gautier, 1991).
 _NEGLIGIBLE, _ESSENTIAL_RATIO = 0.1, 10.0
-
-
-@dataclass(slots=True)
-class _State:
-    """What one iteration hands to the next."""
-
-    precision: Array
-    load: Array | None
-    weight: Array
-    solution: Solution
-    information: Information
 
 
 def least_squares(
@@ -89,162 +77,148 @@ def least_squares(
     covariance : bool
         Compute the covariance, which takes a second pass over the rows.
     """
-    samples = rows.samples
-    solver = _Solver(rows, friction, shape, estimator, prior, dissipative)
-    state = solver(samples.weight, np.ones(samples.n), None)
+    fitting = _Fitting(rows, friction, shape, estimator, prior, dissipative)
+    fitting.solve(rows.samples.target if friction.needs_load else None)
     converged, reason = True, ''
     if friction.needs_load:
-        converged = False
-        for _ in range(ITERATIONS):
-            before = state.solution.parameters
-            load = rows.torque(before[: state.information.base])
-            state = solver(samples.weight, state.precision, load)
-            change = np.abs(state.solution.parameters - before)
-            converged = bool((change <= 1e-3 * np.sqrt(np.diag(state.solution.inverse))).all())
-            if converged:
-                break
+        converged = any(fitting.settles(1e-3) for _ in range(ITERATIONS))
         reason = '' if converged else f'the load of the friction did not converge in {ITERATIONS} iterations'
     if estimator == 'irls':
-        state, converged, reason = _robust(solver, state)
-    return finished(rows, friction, shape, state, converged, reason, prior=prior, covariance=covariance)
+        converged = any(fitting.settles(1e-2, robust=True) for _ in range(ITERATIONS))
+        reason = '' if converged else f'the sample weights did not settle in {ITERATIONS} iterations'
+    return fitting.finished(converged, reason, covariance=covariance)
 
 
-@dataclass(frozen=True, slots=True)
-class _Solver:
-    """Solves for given weights and load; what is the same in every iteration."""
+class _Fitting:
+    """Rows that are fitted: what is the same in every iteration, and what one hands to the next."""
 
-    rows: Rows
-    friction: FrictionModel
-    shape: Array
-    estimator: LinearEstimator
-    prior: Prior | None
-    dissipative: bool
+    info: Information
+    solution: Solution
 
-    def __call__(self, weight: Array, precision: Array, load: Array | None) -> _State:
-        """Solve for given sample weights and load; iterate the weights of the joints."""
-        friction = self.friction
-        if friction.needs_load and load is None:
-            load = self.rows.samples.target
-        total = self.rows.information(friction, self.shape, load, weight)
-        bounds = friction if self.dissipative else None
+    def __init__(
+        self,
+        rows: Rows,
+        friction: FrictionModel,
+        shape: Array,
+        estimator: LinearEstimator = 'ols',
+        prior: Prior | None = None,
+        dissipative: bool = True,
+    ) -> None:
+        self.rows, self.friction, self.shape, self.prior = rows, friction, shape, prior
+        self.estimator, self.bounds = estimator, friction if dissipative else None
+        self.weight, self.precision = rows.samples.weight, np.ones(rows.samples.n)
+        self.load: Array | None = None
+
+    @property
+    def base_values(self) -> Array:
+        """Base parameters of the solution, shape (b,)."""
+        return self.solution.parameters[: self.info.base]
+
+    @property
+    def linear(self) -> Array:
+        """Linear friction parameters of the solution, shape (n, k)."""
+        return self.solution.parameters[self.info.base :].reshape(self.info.n, -1)
+
+    def gather(self, load: Array | None) -> None:
+        """Take the rows with a load of the friction."""
+        self.load = load
+        self.info = self.rows.information(self.friction, self.shape, load, self.weight)
+
+    def solve(self, load: Array | None) -> None:
+        """Solve for a load and the weights of the samples; iterate the weights of the joints."""
+        self.gather(load)
         if self.estimator != 'ols':
-            precision = reweighted(total, bounds, precision, self.prior)
-        solution = solve(*normal_equations_of(total, precision, self.prior), total.base, bounds)
-        return _State(precision, load, weight, solution, total)
+            self.precision = reweighted(self.info, self.bounds, self.precision, self.prior)
+        self.solution = solve(*self.info.normal(self.precision, self.prior), self.info.base, self.bounds)
 
+    def settles(self, tolerance: float, *, robust: bool = False) -> bool:
+        """Solve again, with the load of the last solution; return whether all changes are small beside deviations.
 
-def _residual(rows: Rows, friction: FrictionModel, shape: Array, state: _State) -> Array:
-    samples = rows.samples
-    base = state.information.base
-    linear = state.solution.parameters[base:].reshape(samples.n, -1)
-    residual = np.empty_like(samples.target)
-    for piece in rows.pieces():
-        own = piece.own(friction, shape, state.load)
-        model = piece.rigid @ state.solution.parameters[:base] + np.einsum('Nnk,nk->Nn', own, linear)
-        residual[piece.rows] = piece.samples.target - model
-    return residual
+        ``robust`` weighs samples by Huber's function of what the last solution left of them.
+        """
+        before = self.solution.parameters
+        if robust:
+            samples = self.rows.samples
+            residual = np.concatenate([left for _, _, left in self.residuals()])
+            spread = 1.4826 * np.median(np.abs(residual), axis=0)
+            spread = np.maximum(spread, 1e-9 * np.maximum(np.abs(samples.target).max(axis=0), 1e-12))
+            self.weight = samples.weight / np.maximum(np.abs(residual) / (_HUBER * spread), 1.0)
+        self.solve(self.rows.torque(self.base_values) if self.friction.needs_load else None)
+        change = np.abs(self.solution.parameters - before)
+        return bool((change <= tolerance * np.sqrt(np.diag(self.solution.inverse))).all())
 
+    def residuals(self) -> Iterator[tuple[Piece, Array, Array]]:
+        """Yield the rows piece by piece, their friction columns, and what the solution leaves of their torque."""
+        for piece in self.rows.pieces():
+            own = piece.own(self.friction, self.shape, self.load)
+            model = piece.rigid @ self.base_values + np.einsum('Nnk,nk->Nn', own, self.linear)
+            yield piece, own, piece.samples.target - model
 
-def _robust(solver: _Solver, state: _State) -> tuple[_State, bool, str]:
-    """Reweigh samples by Huber's function until the parameters settle."""
-    rows, friction = solver.rows, solver.friction
-    for _ in range(ITERATIONS):
-        residual = _residual(rows, friction, solver.shape, state)
-        spread = 1.4826 * np.median(np.abs(residual), axis=0)
-        spread = np.maximum(spread, 1e-9 * np.maximum(np.abs(rows.samples.target).max(axis=0), 1e-12))
-        far = np.abs(residual) / (_HUBER * spread)
-        weight = rows.samples.weight / np.maximum(far, 1.0)
-        before = state.solution.parameters
-        load = rows.torque(before[: state.information.base]) if friction.needs_load else None
-        state = solver(weight, state.precision, load)
-        change = np.abs(state.solution.parameters - before)
-        if (change <= 1e-2 * np.sqrt(np.diag(state.solution.inverse))).all():
-            return state, True, ''
-    return state, False, f'the sample weights did not settle in {ITERATIONS} iterations'
+    def finished(self, converged: bool, reason: str, *, covariance: bool = True) -> TorqueFit:
+        """Return the fit with its covariance, shape parameters included."""
+        n, base, s = self.info.n, self.info.base, self.shape.shape[1]
+        told = self.solution.determined
+        own = np.concatenate([told[base:].reshape(n, -1), np.ones((n, s), dtype=bool)], axis=1)
+        determined = np.concatenate([told[:base], own.ravel()])
+        matrix = self._covariance() if covariance else np.zeros((len(determined), len(determined)))
+        if covariance and self.prior is not None:
+            matrix += self.prior.spread(self.solution.inverse, len(matrix), s, n)
+        return TorqueFit(
+            friction=self.friction,
+            base_values=self.base_values,
+            friction_parameters=np.concatenate([self.linear, self.shape], axis=1),
+            precision=self.precision,
+            covariance=matrix,
+            determined=determined,
+            condition_si=self.solution.condition_si,
+            condition_scaled=self.solution.condition_scaled,
+            bounded=self.solution.bounded,
+            bandwidth=self.rows.samples.runs[0].bandwidth,
+            converged=converged,
+            reason=reason,
+            prior=self.prior,
+        )
 
+    def _covariance(self) -> Array:
+        """Return the covariance from rows and residuals summed over bins."""
+        samples, base, s = self.rows.samples, self.info.base, self.shape.shape[1]
+        width = base + self.info.own + s
+        bins = _bin_labels(samples)
+        count = int(bins[-1]) + 1
+        summed = np.zeros((count, samples.n, width), dtype=np.float32)  # large, and half of the digits are enough
+        residual = np.zeros((count, samples.n))
+        matrix = np.zeros((base + samples.n * (width - base),) * 2)
+        for piece, linear, left in self.residuals():
+            own = np.concatenate([linear, self._bends(piece)], axis=2)
+            label = bins[piece.rows]
+            starts = np.flatnonzero(np.diff(label, prepend=-1))
+            root = np.sqrt(self.weight[piece.rows])
+            every = np.concatenate([piece.rigid, own], axis=2)
+            every *= root[..., None]
+            np.add.at(summed, label[starts], np.add.reduceat(every, starts, axis=0))
+            np.add.at(residual, label[starts], np.add.reduceat(root * left, starts, axis=0))
+            if s:
+                info = gather(piece.rigid, own, piece.samples.target, self.weight[piece.rows])
+                matrix += info.normal(self.precision)[0]
+        size = np.bincount(bins, minlength=count)
+        runs = samples.run_labels[np.flatnonzero(np.diff(bins, prepend=-1))]
+        strokes = None if self.prior is None else self.prior.friction
+        if strokes is not None:
+            strokes.add_all(matrix, base)
+        inverse = solve(matrix, np.zeros(len(matrix)), base, None).inverse if s else self.solution.inverse
+        result = covariance_of_estimate(
+            summed, residual / size[:, None], runs, self.precision, inverse, base, float(size.mean())
+        )
+        return result if strokes is None else result + strokes.spread(inverse, base)
 
-def finished(
-    rows: Rows,
-    friction: FrictionModel,
-    shape: Array,
-    state: _State,
-    converged: bool,
-    reason: str,
-    *,
-    prior: Prior | None = None,
-    covariance: bool,
-) -> TorqueFit:
-    """Return the fit with its covariance, shape parameters included."""
-    n, base, k = rows.samples.n, state.information.base, state.information.own
-    parameters = state.solution.parameters
-    linear = parameters[base:].reshape(n, k)
-    s = shape.shape[1]
-    determined = np.concatenate(
-        [
-            state.solution.determined[:base],
-            np.concatenate(
-                [state.solution.determined[base:].reshape(n, k), np.ones((n, s), dtype=bool)], axis=1
-            ).ravel(),
-        ]
-    )
-    matrix = np.zeros((len(determined), len(determined)))
-    if covariance:
-        matrix = _covariance(rows, friction, shape, state, linear, None if prior is None else prior.friction)
-    if covariance and prior is not None:
-        matrix += prior.spread(state.solution.inverse, len(matrix), shape.shape[1], n)
-    return TorqueFit(
-        friction=friction,
-        base_values=parameters[:base],
-        friction_parameters=np.concatenate([linear, shape], axis=1),
-        precision=state.precision,
-        covariance=matrix,
-        determined=determined,
-        condition_si=state.solution.condition_si,
-        condition_scaled=state.solution.condition_scaled,
-        bounded=state.solution.bounded,
-        bandwidth=rows.samples.runs[0].bandwidth,
-        converged=converged,
-        reason=reason,
-        prior=prior,
-    )
-
-
-def _covariance(
-    rows: Rows, friction: FrictionModel, shape: Array, state: _State, linear: Array, strokes: StrokeFriction | None
-) -> Array:
-    """Return the covariance from rows and residuals summed over bins."""
-    samples, base = rows.samples, state.information.base
-    width = base + linear.shape[1] + shape.shape[1]
-    bins = _bin_labels(samples)
-    count = int(bins[-1]) + 1
-    summed = np.zeros((count, samples.n, width), dtype=np.float32)  # large, and half of the digits are enough
-    residual = np.zeros((count, samples.n))
-    matrix = np.zeros((base + samples.n * (width - base),) * 2)
-    for piece in rows.pieces():
-        part, own = piece.rows, piece.own(friction, shape, state.load)
-        bend = _bends(piece, friction, shape, linear, state.load)
-        model = piece.rigid @ state.solution.parameters[:base] + np.einsum('Nnk,nk->Nn', own, linear)
-        label = bins[part]
-        starts = np.flatnonzero(np.diff(label, prepend=-1))
-        root = np.sqrt(state.weight[part])
-        error = root * (piece.samples.target - model)
-        every = np.concatenate([piece.rigid, own, bend], axis=2)
-        every *= root[..., None]
-        np.add.at(summed, label[starts], np.add.reduceat(every, starts, axis=0))
-        np.add.at(residual, label[starts], np.add.reduceat(error, starts, axis=0))
-        if shape.shape[1]:
-            own = np.concatenate([own, bend], axis=2)
-            info = gather(piece.rigid, own, piece.samples.target, state.weight[part])
-            matrix += info.normal(state.precision)[0]
-    size = np.bincount(bins, minlength=count)
-    runs = samples.run_labels[np.flatnonzero(np.diff(bins, prepend=-1))]
-    if strokes is not None:
-        strokes.add_all(matrix, base)
-    inverse = solve(matrix, np.zeros(len(matrix)), base, None).inverse if shape.shape[1] else state.solution.inverse
-    result = covariance_of_estimate(
-        summed, residual / size[:, None], runs, state.precision, inverse, base, float(size.mean())
-    )
-    return result if strokes is None else result + strokes.spread(inverse, base)
+    def _bends(self, piece: Piece) -> Array:
+        """Return the filtered derivative of the friction torque with respect to the shape parameters."""
+        samples = piece.samples
+        if self.shape.shape[1] == 0:
+            return np.zeros((*samples.dq.shape, 0))
+        load = None if self.load is None else self.load[piece.rows]
+        _, sensitivity = self.friction.basis(samples.dq, self.shape, load, samples.q, samples.slide)
+        return samples.filtered(np.einsum('Nnks,nk->Nns', sensitivity, self.linear))
 
 
 def _bin_labels(samples: Samples) -> IntArray:
@@ -256,16 +230,6 @@ def _bin_labels(samples: Samples) -> IntArray:
         first = int(labels[-1][-1]) + 1 if labels else 0
         labels.append(first + np.arange(len(run)) // max(1, int(duration * run.rate)))
     return np.concatenate(labels)
-
-
-def _bends(piece: Piece, friction: FrictionModel, shape: Array, linear: Array, load: Array | None) -> Array:
-    """Return the filtered derivative of the friction torque with respect to the shape parameters."""
-    samples = piece.samples
-    if shape.shape[1] == 0:
-        return np.zeros((*samples.dq.shape, 0))
-    own = None if load is None else load[piece.rows]
-    _, sensitivity = friction.basis(samples.dq, shape, own, samples.q, samples.slide)
-    return samples.filtered(np.einsum('Nnks,nk->Nns', sensitivity, linear))
 
 
 def fit_of_parameters(
@@ -291,29 +255,23 @@ def fit_of_parameters(
         Why not.
     """
     k = len(friction.linear_names)
-    shape = friction_parameters[:, k:]
-    load = rows.torque(base_values) if friction.needs_load else None
-    solver = _Solver(rows, friction, shape, 'ols', None, True)
-    state = solver(rows.samples.weight, np.ones(rows.samples.n), load)
+    fitting = _Fitting(rows, friction, friction_parameters[:, k:], prior=prior)
+    fitting.gather(rows.torque(base_values) if friction.needs_load else None)
     parameters = np.concatenate([base_values, friction_parameters[:, :k].ravel()])
-    precision = joint_precision(state.information, parameters)
-    matrix, vector = state.information.normal(precision)
-    if prior is not None:
-        prior.add(matrix, vector)
-    solution = replace(solve(matrix, vector, len(base_values), None), parameters=parameters)
-    state = _State(precision, state.load, state.weight, solution, state.information)
-    return finished(rows, friction, shape, state, converged, reason, prior=prior, covariance=True)
+    fitting.precision = joint_precision(fitting.info, parameters)
+    matrix, vector = fitting.info.normal(fitting.precision, prior)
+    fitting.solution = replace(solve(matrix, vector, len(base_values), None), parameters=parameters)
+    return fitting.finished(converged, reason)
 
 
-def normal_equations(rows: Rows, fit: TorqueFit, shape: Array) -> tuple[Array, Array, float]:
+def normal_equations(rows: Rows, fit: TorqueFit) -> tuple[Array, Array, float]:
     """Return the normal equations of physically consistent parameters around a fit, and the weighted sum of squares.
 
     Parameters
     ----------
     rows : Rows
     fit : TorqueFit
-        Gives the load and the precision of the joints.
-    shape : ndarray, shape (n, s)
+        Gives the load, the shape of the friction, and the precision of the joints.
 
     Returns
     -------
@@ -322,7 +280,7 @@ def normal_equations(rows: Rows, fit: TorqueFit, shape: Array) -> tuple[Array, A
     square : float
     """
     load = rows.torque(fit.base_values) if fit.friction.needs_load else None
-    total = rows.information(fit.friction, shape, load)
+    total = rows.information(fit.friction, fit.shape, load)
     matrix, vector = total.normal(fit.precision)
     square = float(total.gram[:, -1, -1] @ fit.precision)
     if fit.prior is not None:

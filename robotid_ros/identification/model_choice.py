@@ -131,7 +131,7 @@ def named_friction(
             shape = own[:, len(model.signed) :]
             columns = samples.friction_columns(model, shape, rigid @ values)
             passed, as_recorded = samples.passed(columns)
-            score, _, _ = Bench.of_rows(samples, label, filtered, passed, recorded, as_recorded).linear(model)
+            score, _ = Bench.of_rows(samples, label, filtered, passed, recorded, as_recorded).linear(model)
             text = f'{each}, {"smooth" if scale else "exact"} sign'
             tried.append(Alternative(name=text, error=score.rmse))
             if best is None or best[0].loses_to(score):

@@ -133,12 +133,9 @@ class RecursiveIdentifier:
 
     def estimate(self) -> RecursiveEstimate | None:
         """Return the estimate from all that has come, or None while nothing has."""
-        parts = list(self._parts.values())
-        if not parts:
+        if not self._parts:
             return None
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part
+        total = Information.total(self._parts.values())
         precision = reweighted(total, self.friction, np.ones(total.n))
         found = solve(*total.normal(precision), total.base, self.friction)
         values = found.parameters[: total.base]

@@ -269,11 +269,10 @@ def conclude(
     for _ in range(PASSES if fit.friction.needs_load else 1):
         # Load-dependent friction uses the load of the previous pass.
         physical = consistent(rows, solid, model, base, config)
-        shape = fit.friction_parameters[:, physical.linear.shape[1] :]
         solid = replace(
             fit,
             base_values=base.map @ physical.standard(rotor_inertia=config.rotor_inertia),
-            friction_parameters=np.concatenate([physical.linear, shape], axis=1),
+            friction_parameters=np.concatenate([physical.linear, fit.shape], axis=1),
         )
     if config.estimator == 'physical':
         fit = solid
@@ -386,8 +385,7 @@ def consistent(
     rows: Rows, fit: TorqueFit, model: RobotModel, base: BaseParameters, config: IdentificationConfig
 ) -> PhysicalFit:
     """Return physically consistent standard parameters for a fit."""
-    shape = fit.friction_parameters[:, len(fit.friction.linear_names) :]
-    matrix, vector, square = normal_equations(rows, fit, shape)
+    matrix, vector, square = normal_equations(rows, fit)
     return physical_parameters(
         matrix,
         vector,

@@ -122,9 +122,7 @@ def weigh(
         prior = Prior(
             mean=described.mean, precision=strength * described.precision, strength=1.0 / independent, own=own
         )
-        matrix, vector = info.normal(precision)
-        prior.add(matrix, vector)
-        values, inverse = _posterior(matrix, vector)
+        values, inverse = _posterior(*info.normal(precision, prior))
         covariance = inverse / independent
         known = np.clip(1.0 - own * np.diag(covariance)[b:].reshape(n, k), 1e-6, 1.0)
         square = np.sum(values[b:].reshape(n, k) ** 2 * share * seen, axis=0)
@@ -272,7 +270,7 @@ class Terms:
     ) -> tuple[Score, Prior | None, Array]:
         """Return the errors in groups that were held out, the weights, and the precision of the joints."""
         if self.described is None:
-            score, _, precision = bench.linear(self.friction)
+            score, precision = bench.linear(self.friction)
             return score, None, precision
         found = self._weights(weigh(bench.total, self.described, self.share(samples), without, self.weights, stated))
         score = bench.score(lambda info: self.solved(info, found.precision, found.prior))

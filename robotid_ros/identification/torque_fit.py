@@ -88,6 +88,16 @@ class TorqueFit:
         deviation = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         return np.where(self.determined, deviation, np.inf)
 
+    @property
+    def linear(self) -> Array:
+        """Linear friction parameters, shape (n, k)."""
+        return self.friction_parameters[:, : len(self.friction.linear_names)]
+
+    @property
+    def shape(self) -> Array:
+        """Shape parameters of the friction, shape (n, s)."""
+        return self.friction_parameters[:, len(self.friction.linear_names) :]
+
 
 def predicted_torque(
     base: BaseParameters,

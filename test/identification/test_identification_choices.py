@@ -96,7 +96,7 @@ def test_held_out_errors_are_those_of_least_squares_without_the_group() -> None:
     base, friction = base_parameters(model, rotor_inertia=False), friction_model('coulomb_viscous+offset')
     rigid, label = base.regressor(*(getattr(samples, name) for name in ('q', 'dq', 'ddq'))), groups(samples, 5)
     own = friction.columns(samples.dq, np.zeros((2, 0)))
-    score, _, precision = Bench.of(samples, label, rigid, own).linear(None)
+    score, precision = Bench.of(samples, label, rigid, own).linear(None)
     apart = np.concatenate([own[:, :, None, :] * np.eye(2)[None, :, :, None]], axis=0).reshape(len(samples), 2, -1)
     rows, root = np.concatenate([rigid, apart], axis=2), np.sqrt(precision)
     for k in range(5):
