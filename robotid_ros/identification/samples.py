@@ -205,7 +205,7 @@ class Samples:
             if runs[-1].stop - runs[0].start > len(runs) * length:  # others lie between them
                 rows = np.concatenate([np.arange(run.start, run.stop) for run in runs])
             columns = flat[rows].T[seen].reshape(len(seen), len(runs), length)
-            smooth = zero_phase_low_pass(columns, rate, cutoff, axis=2).reshape(len(seen), -1).T
+            smooth = zero_phase_low_pass(columns, rate, cutoff, axis=2).reshape(len(seen), len(runs) * length).T
             result[rows if isinstance(rows, slice) else rows[:, None], seen] = smooth
         return result.reshape(values.shape)
 
