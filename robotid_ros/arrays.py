@@ -10,6 +10,7 @@
 """Checks of input arrays, which are copied once, checked, and made read-only; and what many rooms do with arrays."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -110,6 +111,17 @@ def require_names(
 def rows_of(instance: object, names: Iterable[str], rows: Any) -> dict[str, Any]:
     """Return fields of a dataclass at some rows, by an index, a mask or a slice; those that are None are left out."""
     return {name: value[rows] for name in names if (value := getattr(instance, name)) is not None}
+
+
+def plain(value: Any) -> Any:
+    """Return plain Python numbers, strings, lists and mappings, as a file holds them; a dataclass by its fields."""
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def numerical_slope(function: Callable[[Array], Array], at: Array, steps: Array) -> Array:

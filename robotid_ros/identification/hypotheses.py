@@ -76,9 +76,8 @@ def mounted(setup: SetUp, gravity: Array, described: Array) -> SetUp:
             'mounted on a tilted base, a wall or a ceiling'
         )
         remedy += ', or turn the base in the description'
-    finding = Finding(kind='gravity', joints=(), text=text, remedy=remedy)
-    others = (each for each in setup.findings if each.kind != 'gravity')
-    return replace(setup, gravity=gravity, findings=(*others, finding))
+    others = tuple(each for each in setup.findings if each.kind != 'gravity')
+    return replace(setup, findings=others).found('gravity', (), text, remedy, gravity=gravity)
 
 
 _REVERSED = {
@@ -102,15 +101,16 @@ def reversed_alike(setup: SetUp, model: RobotModel, kind: str, joints: Sequence[
     text, remedy = _REVERSED[kind]
     names = tuple(model.joint_names[j] for j in joints)
     listed = names[0] if len(names) == 1 else f'each of {", ".join(names)}'
-    finding = Finding(kind=kind, joints=names, text=text.format(listed), remedy=remedy)
     turn = np.ones((model.n, 1))
     turn[list(joints)] = -1.0
-    return replace(
-        setup,
+    return setup.found(
+        kind,
+        names,
+        text.format(listed),
+        remedy,
         position=setup.position if kind == 'torque' else turn * setup.position,
         zero=setup.zero if kind == 'torque' else turn[:, 0] * setup.zero,
         torque=setup.torque if kind == 'position' else turn * setup.torque,
-        findings=(*setup.findings, finding),
     )
 
 
@@ -143,8 +143,7 @@ def zeros(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
             zero[j] += np.radians(degrees)
             text = f'the zero position of {joint} is not that of the description: {degrees:+d} degrees are missing'
             remedy = f'add {np.radians(degrees):.6g} rad to its positions, or turn its joint frame in the description'
-            finding = Finding(kind='zero', joints=(joint,), text=text, remedy=remedy)
-            yield replace(setup, zero=zero, findings=(*setup.findings, finding))
+            yield setup.found('zero', [joint], text, remedy, zero=zero)
 
 
 def exchanges(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
@@ -156,13 +155,9 @@ def exchanges(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
         order[list(pair)] = pair[::-1]
         names = tuple(model.joint_names[j] for j in pair)
         for what in ('torques', 'positions and torques'):
-            finding = Finding(
-                kind='order',
-                joints=names,
-                text=f'the {what} of {" and ".join(names)} are exchanged',
-                remedy='name them in the order in which the driver tells them',
-            )
-            found = replace(setup, torque=setup.torque[:, order], findings=(*setup.findings, finding))
+            text = f'the {what} of {" and ".join(names)} are exchanged'
+            remedy = 'name them in the order in which the driver tells them'
+            found = setup.found('order', names, text, remedy, torque=setup.torque[:, order])
             if what != 'torques':
                 found = replace(found, position=setup.position[:, order])
             yield found
@@ -177,9 +172,8 @@ def couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
         other: Literal['joints', 'motors'] = 'joints' if model.effort_at == 'motors' else 'motors'
         whose = {'joints': 'these joints', 'motors': 'their coupled motors'}[other]
         text = f'the efforts of {", ".join(names)} are those of {whose}, and the positions those of the joints'
-        finding = Finding(kind='coordinates', joints=names, text=text, remedy=f'set effort_at: {other} beside drives')
         turned = replace(model, effort_at=other).effort_map
-        yield replace(setup, torque=turned, findings=(*setup.findings, finding))
+        yield setup.found('coordinates', names, text, f'set effort_at: {other} beside drives', torque=turned)
     for k in range(1, model.n):  # two neighbours that turn, and are not coupled yet
         if model.joint_types[k - 1 : k + 1] == ('revolute', 'revolute') and setup.drives[k, k - 1] == 0.0:
             for ratio in _RATIOS:
@@ -195,36 +189,24 @@ def coupled(setup: SetUp, model: RobotModel, k: int, ratio: float) -> list[SetUp
     name = f'{pair[0]} {"+" if ratio > 0.0 else "-"} {"" if abs(ratio) == 1.0 else f"{abs(ratio):.3g} "}{pair[1]}'
     remedy = f'set drives: {{{pair[0]}: {{{pair[1]}: {ratio:.3g}}}}} in the configuration'
     back = np.linalg.inv(turn)
-    rubs = Finding(
-        kind='drives',
-        joints=pair,
-        text=f'the drives of {pair[0]} and {pair[1]} are coupled: the motor of {pair[0]} turns with {name}',
-        remedy=remedy,
-    )
-    efforts = Finding(
-        kind='coordinates',
-        joints=pair,
-        text='the efforts are those of coupled motors, and the positions those of the joints: that of '
-        f'{pair[0]} turns with {name}',
-        remedy=f'{remedy}, and effort_at: motors',
-    )
-    motors = Finding(
-        kind='coordinates',
-        joints=pair,
-        text=f'the positions and torques of {pair[0]} are those of a coupled motor, which turns with {name}',
-        remedy='record joint coordinates: position of the motor minus that of the joint it turns with',
+    rubs = f'the drives of {pair[0]} and {pair[1]} are coupled: the motor of {pair[0]} turns with {name}'
+    efforts = (
+        'the efforts are those of coupled motors, and the positions those of the joints: that of '
+        f'{pair[0]} turns with {name}'
     )
     torque = drives.T @ np.linalg.inv(setup.drives).T @ setup.torque
-    joint = replace(
-        setup,
+    joint = setup.found(
+        'coordinates',
+        pair,
+        f'the positions and torques of {pair[0]} are those of a coupled motor, which turns with {name}',
+        'record joint coordinates: position of the motor minus that of the joint it turns with',
         position=back @ setup.position,
         zero=back @ setup.zero,
         torque=turn.T @ setup.torque,
-        findings=(*setup.findings, motors),
     )
     return [
-        replace(setup, drives=drives, findings=(*setup.findings, rubs)),
-        replace(setup, torque=torque, drives=drives, findings=(*setup.findings, efforts)),
+        setup.found('drives', pair, rubs, remedy, drives=drives),
+        setup.found('coordinates', pair, efforts, f'{remedy}, and effort_at: motors', torque=torque, drives=drives),
         replace(joint, drives=turn @ setup.drives),  # friction at the coupled motors
         joint,  # or at the joints
     ]
@@ -247,14 +229,9 @@ def position_units(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
         those = np.array(model.joint_types) == joint_type
         names = tuple(np.array(model.joint_names)[those].tolist())
         if names and not any(each.kind == 'position units' and each.joints == names for each in setup.findings):
-            finding = Finding(
-                kind='position units',
-                joints=names,
-                text=f'the positions of {", ".join(names)} are in {unit}: expected {SI_UNITS[joint_type]}',
-                remedy='convert positions and velocities',
-            )
+            text = f'the positions of {", ".join(names)} are in {unit}: expected {SI_UNITS[joint_type]}'
             position = setup.position * np.where(those, factor, 1.0)
-            yield replace(setup, position=position, findings=(*setup.findings, finding))
+            yield setup.found('position units', names, text, 'convert positions and velocities', position=position)
 
 
 def several_units(setup: SetUp, model: RobotModel, factors: Array) -> SetUp:
@@ -265,8 +242,7 @@ def several_units(setup: SetUp, model: RobotModel, factors: Array) -> SetUp:
         f'acts on another ({listed}), so they may be currents, or torques of motors before their gears, or a constant '
         'is wrong, or the arm differs otherwise from its description'
     )
-    finding = Finding(kind='units', joints=model.joint_names, text=text, remedy=SAY, undone=False)
-    return replace(setup, torque=setup.torque * factors, findings=(*setup.findings, finding))
+    return setup.found('units', model.joint_names, text, SAY, undone=False, torque=setup.torque * factors)
 
 
 def without_sign(samples: Samples, model: RobotModel) -> Finding | None:

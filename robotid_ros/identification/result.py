@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.arrays import Array, freeze_fields, plain
 from robotid_ros.errors import IdentificationError, RobotIdError
 from robotid_ros.files import write_text
 from robotid_ros.friction import FrictionModel, friction_model, unit_of
@@ -133,21 +133,17 @@ class IdentificationResult:
 
     def __post_init__(self) -> None:
         n, b, f = len(self.joint_names), len(self.base_names), len(self.friction.names)
-
-        def put(name: str, shape: tuple[int, ...], finite: bool = True) -> None:
-            value = frozen_array(getattr(self, name), name, shape, IdentificationError, finite=finite)
-            object.__setattr__(self, name, value)
-
-        put('gravity', (3,))
-        put('base_values', (b,))
-        put('base_std', (b,), False)
-        put('inertial', (n, 10))
-        put('rotor_inertia', (n,))
-        put('friction_values', (n, f))
-        put('friction_std', (n, f), False)
-        for name, shape in {'drives': (n, n), 'plain_friction': (n, 2)}.items():
-            if getattr(self, name) is not None:
-                put(name, shape)
+        shapes = {
+            'gravity': (3,),
+            'base_values': (b,),
+            'inertial': (n, 10),
+            'rotor_inertia': (n,),
+            'friction_values': (n, f),
+            'drives': (n, n),
+            'plain_friction': (n, 2),
+        }
+        freeze_fields(self, IdentificationError, shapes)
+        freeze_fields(self, IdentificationError, {'base_std': (b,), 'friction_std': (n, f)}, finite=False)
         object.__setattr__(self, 'friction', self.friction.of_joints(n))
         if not abs(self.delay) <= LONGEST_DELAY:
             raise IdentificationError(f'delay: expected at most {LONGEST_DELAY:g} s either way, got {self.delay:g} s')
@@ -177,76 +173,72 @@ class IdentificationResult:
         base = [
             {
                 'name': name,
-                'value': float(self.base_values[k]),
-                'std': float(self.base_std[k]),
-                'relative_std': float(relative[k]),
+                'value': self.base_values[k],
+                'std': self.base_std[k],
+                'relative_std': relative[k],
                 'unit': self.base_units[k],
-                'essential': bool(self.base_essential[k]),
-                'combination': dict(self.base_combinations[k]) if self.base_combinations else {},
+                'essential': self.base_essential[k],
+                'combination': self.base_combinations[k] if self.base_combinations else {},
             }
             for k, name in enumerate(self.base_names)
         ]
         standard = {
             link: {
                 'joint': self.joint_names[k],
-                **{name: float(self.inertial[k, i]) for i, name in enumerate(INERTIAL_NAMES)},
-                'Ia': float(self.rotor_inertia[k]),
+                **dict(zip(INERTIAL_NAMES, self.inertial[k], strict=True)),
+                'Ia': self.rotor_inertia[k],
             }
             for k, link in enumerate(self.link_names)
         }
-        return {
+        content = {
             'robot': self.robot,
-            'joints': list(self.joint_names),
-            'joint_types': list(self.joint_types),
-            'gravity': [float(x) for x in self.gravity],
-            'usable': bool(self.usable),
+            'joints': self.joint_names,
+            'joint_types': self.joint_types,
+            'gravity': self.gravity,
+            'usable': self.usable,
             'reason': self.reason,
             'joint_verdicts': {verdict.joint: verdict.to_dict() for verdict in self.joints},
-            'notes': list(self.notes),
+            'notes': self.notes,
             'good_for': {use.name: use.to_dict() for use in self.good_for},
-            'setup': None if self.setup is None else self.setup.to_dict(),
+            'setup': self.setup,
             'metrics': {name: value.to_dict() for name, value in self.metrics.items()},
             'consistent_metrics': {name: value.to_dict() for name, value in self.consistent_metrics.items()},
-            'condition_number': {'si': float(self.condition_si), 'scaled': float(self.condition_scaled)},
-            'torque_bandwidth': None if self.torque_bandwidth is None else float(self.torque_bandwidth),
-            'cutoff': None if self.cutoff is None else float(self.cutoff),
-            'delay': float(self.delay),
-            'rotor_inertia_identified': bool(self.has_rotor_inertia),
+            'condition_number': {'si': self.condition_si, 'scaled': self.condition_scaled},
+            'torque_bandwidth': self.torque_bandwidth,
+            'cutoff': self.cutoff,
+            'delay': self.delay,
+            'rotor_inertia_identified': self.has_rotor_inertia,
             'drives': self._by_joint(self.drives),
             'base_parameters': base,
             'friction': self._friction_dict(),
             'standard_parameters': standard,
             'decisions': [decision.to_dict() for decision in self.decisions],
-            'provenance': _plain(self.provenance),
+            'provenance': self.provenance,
         }
+        return dict(plain(content))
 
     def _friction_dict(self) -> dict[str, Any]:
         relative = _relative(self.friction_values, self.friction_std)
         joints = {
             joint: {
                 name: {
-                    'value': float(self.friction_values[j, k]),
-                    'std': float(self.friction_std[j, k]),
-                    'relative_std': float(relative[j, k]),
+                    'value': self.friction_values[j, k],
+                    'std': self.friction_std[j, k],
+                    'relative_std': relative[j, k],
                     'unit': self.friction_units[j][k],
                 }
                 for k, name in enumerate(self.friction_names)
             }
             for j, joint in enumerate(self.joint_names)
         }
-        plain = self.plain_friction
+        closest = (self._by_joint(self.plain_friction) or {}).items()
         return {
             'model': self.friction.name,
             **{name: self._by_joint(getattr(self.friction, name)) for name in PER_JOINT},
-            'lag': float(self.friction.lag),
-            'ripple_limit': float(self.friction.ripple_limit),
+            'lag': self.friction.lag,
+            'ripple_limit': self.friction.ripple_limit,
             'joints': joints,
-            'urdf': None
-            if plain is None
-            else {
-                joint: {'friction': coulomb, 'damping': viscous}
-                for joint, (coulomb, viscous) in zip(self.joint_names, plain.tolist(), strict=True)
-            },
+            'urdf': {joint: {'friction': row[0], 'damping': row[1]} for joint, row in closest} or None,
         }
 
     def _by_joint(self, values: Array | None) -> dict[str, Any] | None:
@@ -436,16 +428,3 @@ def _decision(entry: Mapping[str, Any]) -> Decision:
 def _relative(values: Array, std: Array) -> Array:
     size = np.abs(values)
     return np.where(size > 0.0, 100.0 * std / np.where(size > 0.0, size, 1.0), np.inf)
-
-
-def _plain(value: Any) -> Any:
-    """Return plain Python numbers, strings, lists and mappings."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    return value

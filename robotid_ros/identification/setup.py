@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.arrays import Array, frozen_array, plain
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import IdentificationError
 from robotid_ros.model.robot_model import RobotModel
@@ -45,19 +45,14 @@ class Finding:
     remedy: str
     undone: bool = True
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            'kind': self.kind,
-            'joints': list(self.joints),
-            'text': self.text,
-            'remedy': self.remedy,
-            'undone': self.undone,
-        }
+    @property
+    def about(self) -> tuple[str, tuple[str, ...]]:
+        """Kind and joints: two findings that share them say the same."""
+        return self.kind, self.joints
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> 'Finding':
-        """Return the finding that :meth:`to_dict` wrote."""
+        """Return a finding from its plain values."""
         joints = tuple(str(name) for name in data['joints'])
         texts = {key: str(data[key]) for key in ('kind', 'text', 'remedy')}
         return cls(joints=joints, undone=read_bool(data, 'undone'), **texts)
@@ -98,6 +93,16 @@ class SetUp:
         eye = np.eye(model.n)
         torque, zero = model.effort_map, np.zeros(model.n)
         return cls(gravity=model.gravity, position=eye, zero=zero, torque=torque, drives=model.drives)
+
+    def found(
+        self, kind: str, joints: Sequence[str], text: str, remedy: str, *, undone: bool = True, **changes: Array
+    ) -> 'SetUp':
+        """Return the set-up with one finding more, and what that changes."""
+        finding = Finding(kind=kind, joints=tuple(joints), text=text, remedy=remedy, undone=undone)
+        return replace(self, findings=(*self.findings, finding), **changes)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        return '; '.join(each.text for each in self.findings) or 'as described'
 
     @property
     def changes_coordinates(self) -> bool:
@@ -184,15 +189,7 @@ class SetUp:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {
-            'gravity': self.gravity.tolist(),
-            'position': self.position.tolist(),
-            'zero': self.zero.tolist(),
-            'torque': self.torque.tolist(),
-            'drives': self.drives.tolist(),
-            'findings': [each.to_dict() for each in self.findings],
-            'doubt': None if self.doubt is None else self.doubt.to_dict(),
-        }
+        return dict(plain(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], n: int) -> 'SetUp':

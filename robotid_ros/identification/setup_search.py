@@ -118,7 +118,7 @@ def find_setups(
             found = (challenger, search.in_several_units(setup, held))
             challenger = min(filter(None, found), key=lambda pair: pair[1].value + search.price(pair[0]), default=None)
         if changed is not None and (challenger is None or changed[1].value < challenger[1].value):
-            setups.append(replace(setup, findings=(*setup.findings, changed[0])))
+            setups.append(changed[0])
             break
         if challenger is None:
             break
@@ -130,7 +130,7 @@ def find_setups(
     unsigned = None if units_only else without_sign(samples, described)
     if unsigned is not None and not search.explains(setup, held):
         setups = [setups[0], replace(setups[0], findings=(unsigned,))]
-    chosen = '; '.join(each.text for each in setups[-1].findings) or 'as described'
+    chosen = str(setups[-1])
     if not setups[-1].lost:
         setups[-1] = replace(setups[-1], doubt=search.doubt(setups[-1]))
     return setups, Decision(subject='set-up', chosen=chosen, alternatives=tuple(search.tried))
@@ -154,8 +154,7 @@ class _Search:
         """Return the held-out errors of a set-up, and keep them as an alternative."""
         found = self.test.score(setup, self.label, added, free=free)
         if added is None and not free:
-            name = '; '.join(each.text for each in setup.findings) or 'as described'
-            self.tried.append(Alternative(name=name, error=found.rmse))
+            self.tried.append(Alternative(name=str(setup), error=found.rmse))
         return found
 
     def explains(self, setup: SetUp, held: Score) -> bool:
@@ -235,11 +234,11 @@ class _Search:
         if screen.cost(best, free=True) > screen.cost(setup, free=True):
             return None
         # On some arms two faults look alike: a last joint's torque and position, a zero beside a parallel axis.
-        named = {(one.kind, one.joints) for one in best.findings}
+        named = {one.about for one in best.findings}
         alike = [
             '; '.join(one.text for one in each.findings if one not in known)
             for each, found in finalists
-            if {(one.kind, one.joints) for one in each.findings} != named
+            if {one.about for one in each.findings} != named
             and count_reversed(each) <= count_reversed(best)  # fewer explain as much
             and not found.contradicted_by(least_error, 1, _SLIGHT)
         ]
@@ -270,8 +269,8 @@ class _Search:
 
     def doubt(self, setup: SetUp) -> Finding | None:
         """Return what contradicts the set-up that holds, but not by enough: something else than what was found."""
-        found = {(each.kind, each.joints) for each in setup.findings}
-        others = [pair for pair in self.doubts if (pair[1].kind, pair[1].joints) not in found]
+        found = {each.about for each in setup.findings}
+        others = [pair for pair in self.doubts if pair[1].about not in found]
         return max(others, key=lambda pair: pair[0])[1] if others else None
 
 
@@ -369,19 +368,19 @@ def _change(
     search: _Search,
     held: Score,
     moments: Sequence[tuple[int, float, str]],
-) -> tuple[Finding, Score] | None:
-    """Return the finding that the last link carries something else from some moment on."""
+) -> tuple[SetUp, Score] | None:
+    """Return the set-up with the finding that the last link carries something else from some moment on."""
     if not moments:
         return None
     test = search.test
     cost, costs = test.of_change(setup, [moment for moment, _, _ in moments])
     moment, seconds, name = moments[int(np.argmin(costs))]
-    found = search.score(setup, (np.arange(len(test.samples)) >= moment).astype(float))
-    sure = min(costs) <= cost and held.loses_to(found, len(costs))
+    score = search.score(setup, (np.arange(len(test.samples)) >= moment).astype(float))
+    sure = min(costs) <= cost and held.loses_to(score, len(costs))
     text = (
         f'the load of the arm changed half way: from about {seconds:.3g} s of {name} on the last link carries '
         'something else, a payload for example'
     )
     remedy = 'identify the recordings before and after the change separately, or find the payload with robotid payload'
-    finding = Finding(kind='change', joints=test.described.joint_names[-1:], text=text, remedy=remedy, undone=False)
-    return (finding, found) if sure and search.takes(held.gain(found)[0], finding) else None
+    found = setup.found('change', test.described.joint_names[-1:], text, remedy, undone=False)
+    return (found, score) if sure and search.takes(held.gain(score)[0], found.findings[-1]) else None

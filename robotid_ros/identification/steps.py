@@ -162,9 +162,8 @@ def identify(
         if gained > (WORTH if setup.lost and not held.lost else 0.0):  # what cannot be undone has to be worth a refusal
             break
         left = [f'{each.metrics.relative_error_total:.3g} %' for each in (old, new)]
-        holds = '; '.join(each.text for each in held.findings) or 'as described'
         said = f'the whole model leaves {left[0]} of held-out torque, and predicts no better with {left[1]} and this'
-        found = replace(found, chosen=f'{holds}: {said}: {last.text}')
+        found = replace(found, chosen=f'{held}: {said}: {last.text}')
         setup, kept = replace(held, doubt=last if gained > -DOUBTFUL else None), other
     if any(each.kind == 'units' for each in setup.findings):  # the factors are known only up to a common one
         setup = replace(stated, findings=tuple(replace(each, undone=False) for each in setup.findings))
@@ -211,8 +210,8 @@ def identify(
 def _apart(training: Sequence[Dataset], judging: Sequence[Dataset], model: RobotModel, setup: SetUp) -> list[str]:
     """Return a sentence for each difference that training and recordings to judge by do not share, or show together."""
     found, both = (find_setups(datasets, model)[0][-1].findings for datasets in (judging, [*training, *judging]))
-    here, there = ({(each.kind, each.joints): each for each in listed} for listed in (setup.findings, found))
-    there |= {(each.kind, each.joints): each for each in both if each.kind == 'change'}
+    here, there = ({each.about: each for each in listed} for listed in (setup.findings, found))
+    there |= {each.about: each for each in both if each.kind == 'change'}
     said = 'the recordings to judge by were made in another set-up'
     new = [f'{said}: {each.text}; {each.remedy}' for key, each in there.items() if key not in here]
     return new + [f'{said}, in which this is not so: {each.text}' for key, each in here.items() if key not in there]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray, frozen_array
+from robotid_ros.arrays import Array, BoolArray, freeze_fields
 from robotid_ros.errors import IdentificationError
 from robotid_ros.reading import read_bool
 from robotid_ros.signals.repetition import LEAST_MOTION
@@ -48,9 +48,7 @@ class Metrics:
 
     def __post_init__(self) -> None:
         n = len(self.joint_names)
-        for name in ('rmse', 'relative_error'):
-            value = frozen_array(getattr(self, name), name, (n,), IdentificationError)
-            object.__setattr__(self, name, value)
+        freeze_fields(self, IdentificationError, {'rmse': (n,), 'relative_error': (n,)})
 
     @property
     def match(self) -> Array:
