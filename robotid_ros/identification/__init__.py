@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from robotid_ros.imports import on_demand
 
 if TYPE_CHECKING:
-    from robotid_ros.identification.assembly import calibrated_urdf
     from robotid_ros.identification.config import ESTIMATORS, IdentificationConfig
-    from robotid_ros.identification.predictor import TorquePredictor, validate
+    from robotid_ros.identification.predictor import TorquePredictor, calibrated_urdf, validate
     from robotid_ros.identification.result import IdentificationResult
     from robotid_ros.identification.selection import SelectionConfig, select
     from robotid_ros.identification.steps import identify
@@ -45,7 +44,7 @@ __getattr__ = on_demand(
         'Metrics': 'verdict',
         'SelectionConfig': 'selection',
         'TorquePredictor': 'predictor',
-        'calibrated_urdf': 'assembly',
+        'calibrated_urdf': 'predictor',
         'identify': 'steps',
         'select': 'selection',
         'torque_metrics': 'verdict',

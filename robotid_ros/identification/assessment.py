@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import BaseParameters
 from robotid_ros.friction import friction_model
@@ -33,10 +33,9 @@ from robotid_ros.identification.judge import (
     predicted_by_others,
 )
 from robotid_ros.identification.model_choice import Chosen, samples_of_datasets
-from robotid_ros.identification.samples import ENOUGH, evenly_weighted
-from robotid_ros.identification.setup import SetUp
+from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.terms import PLAIN
-from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
+from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.identification.verdict import Metrics, beaten_by_plain, left_of_variation, torque_metrics
 from robotid_ros.model.robot_model import RobotModel
 
@@ -62,35 +61,26 @@ def first_answer(datasets: Sequence[Dataset], model: RobotModel, base: BaseParam
     return 100.0 * float(np.sqrt(score.squares.sum() / max(recorded, 1e-300)))
 
 
-def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]) -> Metrics:
+def _measured_and_predicted(chosen: Chosen, fit: TorqueFit, samples: Samples) -> tuple[Array, Array]:
+    """Return the torque of the joints as recorded, and as a fit predicts it, shape (N, n) each [N m]."""
+    samples, drives = samples.with_bandwidth(fit.bandwidth), chosen.model.drives
+    return samples.measured @ drives, fit.torque(chosen.rows.base, samples) @ drives
+
+
+def fit_metrics(chosen: Chosen, fit: TorqueFit, datasets: Sequence[Dataset]) -> Metrics:
     """Return the errors against the torque as recorded, on every sample."""
-    return torque_metrics(model.joint_names, *_measured_and_predicted(base, fit, model, datasets))
-
-
-def score_of(
-    base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset], label: IntArray
-) -> Score:
-    """Return the errors against the torque as recorded, on every sample, by groups of states."""
-    measured, predicted = _measured_and_predicted(base, fit, model, datasets)
-    return Score.of_errors(measured - predicted, label, np.ones_like(measured) * (np.ptp(measured, axis=0) > 0.0))
-
-
-def _measured_and_predicted(
-    base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]
-) -> tuple[Array, Array]:
-    samples = evenly_weighted(datasets, model, fit.bandwidth)
-    predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples)
-    return samples.measured @ model.drives, predicted @ model.drives
+    samples = evenly_weighted(datasets, chosen.model, None)
+    return torque_metrics(chosen.model.joint_names, *_measured_and_predicted(chosen, fit, samples))
 
 
 def errors_in_motion(
-    base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset], config: IdentificationConfig
+    chosen: Chosen, fit: TorqueFit, datasets: Sequence[Dataset], config: IdentificationConfig
 ) -> Array:
     """Return the errors against the torque as recorded, shape (n,) [N m], with the weights that a fit gives samples."""
-    samples = samples_of_datasets(datasets, model, config).with_bandwidth(fit.bandwidth)
-    predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples)
-    squares = ((samples.measured - predicted) @ model.drives) ** 2
-    return np.asarray(np.sqrt(np.sum(samples.weight * squares, axis=0) / np.maximum(samples.weight.sum(axis=0), 1e-12)))
+    samples = samples_of_datasets(datasets, chosen.model, config)
+    measured, predicted = _measured_and_predicted(chosen, fit, samples)
+    squares, weight = (measured - predicted) ** 2, samples.weight
+    return np.asarray(np.sqrt(np.sum(weight * squares, axis=0) / np.maximum(weight.sum(axis=0), 1e-12)))
 
 
 def left_by_bodies(judged: Metrics, seen: Metrics, solid: Metrics) -> float:
@@ -116,13 +106,13 @@ class HeldOut(NamedTuple):
     score: Score
 
 
-def held_out(fit: TorqueFit, rows: Rows, model: RobotModel, setup: SetUp) -> HeldOut:
+def held_out(chosen: Chosen, fit: TorqueFit) -> HeldOut:
     """Return the errors in groups of states that were held out.
 
     The friction's shape and the weights are those of the fit, which saw all groups.
     """
-    base = rows.base
-    samples = rows.samples.excerpts(ENOUGH).with_bandwidth(fit.bandwidth)
+    model, base, setup = chosen.model, chosen.rows.base, chosen.setup
+    samples = chosen.rows.samples.excerpts(ENOUGH).with_bandwidth(fit.bandwidth)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = samples.friction_columns(fit.friction, fit.shape, rigid @ fit.base_values)
     label = groups(samples, GROUPS)
@@ -175,7 +165,7 @@ def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
 
 
 def error_at_rest(
-    fit: TorqueFit, rows: Rows, model: RobotModel, judging: Sequence[Dataset] = (), without: Array | None = None
+    chosen: Chosen, fit: TorqueFit, judging: Sequence[Dataset] = (), without: Array | None = None
 ) -> tuple[Array, Array]:
     """Return the error of the torque that holds the arm at rest, and that torque, root mean squares, shape (n,) [N m].
 
@@ -186,14 +176,14 @@ def error_at_rest(
 
     Parameters
     ----------
+    chosen : Chosen
     fit : TorqueFit
-    rows : Rows
-    model : RobotModel
     judging : sequence of Dataset
     without : ndarray, shape (K, b + n k), optional
         Base and linear friction parameters without each group.
     """
-    samples, drives, limits = rows.samples, model.drives, model.limits
+    model, rows, samples = chosen.model, chosen.rows, chosen.rows.samples
+    drives, limits = model.drives, model.limits
     middle = 0.5 * (samples.q.min(axis=0) + samples.q.max(axis=0))
     low, high = np.maximum(limits.lower, middle - np.pi), np.minimum(limits.upper, middle + np.pi)
     q = np.random.default_rng(0).uniform(np.minimum(low, high), np.maximum(low, high), (ENOUGH // 4, samples.n))
@@ -205,15 +195,14 @@ def error_at_rest(
         covariance = covariance + (len(changes) - 1) / len(changes) * changes.T @ changes
     left_open = np.einsum('Nnb,bc,Nnc->n', holding, covariance, holding, optimize=True) / len(q)
     judged = evenly_weighted(judging, model, fit.bandwidth) if judging else samples.thinned(ENOUGH)
-    torque = predicted_torque(rows.base, fit.friction, fit.base_values, fit.friction_parameters, judged)
-    missed, label = (judged.measured - torque) @ drives, groups(judged, GROUPS)
+    missed, label = (judged.measured - fit.torque(rows.base, judged)) @ drives, groups(judged, GROUPS)
     means = np.array([missed[label == k].mean(axis=0) for k in np.unique(label)])
     error = np.sqrt(np.maximum(left_open, 0.0) + np.mean(means**2, axis=0))
     return error, np.sqrt(np.mean((holding @ fit.base_values) ** 2, axis=0))
 
 
 def preferred_in_validation(
-    chosen: Chosen, fit: TorqueFit, ways: Sequence[Candidate], model: RobotModel, datasets: Sequence[Dataset]
+    chosen: Chosen, fit: TorqueFit, ways: Sequence[Candidate], datasets: Sequence[Dataset]
 ) -> tuple[Rows, TorqueFit, Decision, str]:
     """Return the fit that a validation prefers, of all ways to fit the parameters that were compared without it.
 
@@ -227,7 +216,6 @@ def preferred_in_validation(
     fit : TorqueFit
         Of the first way, which was taken without the validation.
     ways : sequence of Candidate
-    model : RobotModel
     datasets : sequence of Dataset
         Of the validation.
 
@@ -240,19 +228,21 @@ def preferred_in_validation(
     beaten : str
         See :func:`robotid_ros.identification.verdict.beaten_by_plain`.
     """
-    base = chosen.rows.base
-    samples = evenly_weighted(datasets, model, None)
+    samples = evenly_weighted(datasets, chosen.model, None)
     label = groups(samples, GROUPS)
 
-    def scores(of: Sequence[Candidate], *, dissipative: bool = True) -> list[Score]:
-        fits = fits_to_compare(chosen, fit, of, dissipative=dissipative)
-        return [score_of(base, each, model, datasets, label) for each in fits]
+    def score_of(each: TorqueFit) -> Score:
+        measured, predicted = _measured_and_predicted(chosen, each, samples)
+        return Score.of_errors(measured - predicted, label, np.ones_like(measured) * (np.ptp(measured, axis=0) > 0.0))
 
-    tried = [score_of(base, fit, model, datasets, label), *scores(ways[1:])]
+    def scores(of: Sequence[Candidate], *, dissipative: bool = True) -> list[Score]:
+        return [score_of(each) for each in fits_to_compare(chosen, fit, of, dissipative=dissipative)]
+
+    tried = [score_of(fit), *scores(ways[1:])]
     free = scores([way for way in ways if way.plain], dissipative=False)
     taken = min(range(len(tried)), key=lambda k: tried[k].value)
     by_others = [min(tried, key=lambda each: each.without(k).value) for k in range(len(tried[0].squares))]
-    power = max(float(np.sum((samples.measured @ model.drives) ** 2)), 1e-300)
+    power = max(float(np.sum((samples.measured @ chosen.model.drives) ** 2)), 1e-300)
 
     def left(squares: Array) -> float:
         return 100.0 * float(np.sqrt(np.sum(squares) / power))

@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -34,10 +35,9 @@ from robotid_ros.identification.prior import Prior, description_prior, is_placeh
 from robotid_ros.identification.samples import ENOUGH, Samples
 from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.identification.source_methods import alternate, bee_colony
-from robotid_ros.identification.stroke_friction import stroke_friction
+from robotid_ros.identification.stroke_friction import gravity_along, stroke_friction
 from robotid_ros.identification.terms import PLAIN, Terms
 from robotid_ros.identification.torque_fit import TorqueFit
-from robotid_ros.model.robot_model import RobotModel
 
 _LEFT_OUT = (('position',), ('build_up',), ('position', 'build_up'), ('load',))  # one after the other
 
@@ -84,14 +84,14 @@ class Candidate:
 
 
 def automatic(
-    chosen: Chosen, model: RobotModel, config: IdentificationConfig
+    chosen: Chosen, config: IdentificationConfig
 ) -> tuple[TorqueFit, tuple[Decision, ...], tuple[Candidate, ...]]:
     """Fit the parameters by the terms weighted by evidence, or by what predicts held-out states better.
 
     The ways to fit share most of their terms, so that the best of them counts as one challenger. All of them are
     returned too, that which was taken first.
     """
-    first, *others = _candidates(chosen, few_of(chosen.rows.samples), model, config)
+    first, *others = _candidates(chosen, few_of(chosen.rows.samples), config)
     best = min(others, key=lambda each: each.score.value, default=first)
     taken = best if others and first.score.loses_to(best.score) else first
     decision = Decision(
@@ -140,20 +140,13 @@ def fits_to_compare(
         )
 
 
-def weighted_terms(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> Terms:
-    """Return the chosen terms with their weights; a friction model by its name is not weighted, the description is."""
-    if chosen.terms is not None:
-        return chosen.terms
-    base = chosen.rows.base
-    described = description_prior(model, base, chosen.rows.samples, rotor_inertia=config.rotor_inertia)
-    return Terms(base=base, friction=chosen.friction, shape=chosen.shape, described=described, weighted=False)
-
-
-def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: IdentificationConfig) -> Iterator[Candidate]:
+def _candidates(chosen: Chosen, few: Samples, config: IdentificationConfig) -> Iterator[Candidate]:
     """Yield all that is tried, that which needs no proof first."""
-    label = groups(few, GROUPS)
-    terms = weighted_terms(chosen, model, config)
-    terms = terms if chosen.terms is not None else terms.seen(few)
+    label, terms, base = groups(few, GROUPS), chosen.terms, chosen.rows.base
+    if terms is None:  # a friction model by its name is not weighted, the description is
+        described = description_prior(chosen.model, base, chosen.rows.samples, rotor_inertia=config.rotor_inertia)
+        named = Terms(base=base, friction=chosen.friction, shape=chosen.shape, described=described, weighted=False)
+        terms = named.seen(few)
     bench = terms.bench(few, label)
 
     def weighted(kinds: tuple[str, ...] = (), *, stated: bool = False) -> Candidate:
@@ -170,7 +163,7 @@ def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: Identif
     if chosen.strokes is not None or config.friction != 'auto':
         return
     yield from (weighted(kinds) for kinds in _LEFT_OUT)
-    if not is_placeholder(model):
+    if not is_placeholder(chosen.model):
         yield from (weighted(kinds, stated=True) for kinds in ((), *_LEFT_OUT))
     plain = Terms.plain(terms.base, few.n)
     few = few.with_bandwidth(None)  # fitted to those in motion, judged by the same as the others
@@ -187,23 +180,20 @@ def _parameters_of(friction: FrictionModel, kinds: tuple[str, ...]) -> BoolArray
     return np.array([name.startswith(kinds) for name in friction.linear_names])
 
 
-_METHODS: dict[str, LinearEstimator] = {'ols': 'ols', 'wls': 'wls', 'irls': 'irls', 'physical': 'wls'}
-
-
 def estimate(
-    chosen: Chosen, model: RobotModel, config: IdentificationConfig
+    chosen: Chosen, config: IdentificationConfig
 ) -> tuple[TorqueFit, tuple[Decision, ...], tuple[Candidate, ...]]:
     """Run the estimator asked for; the physical one starts from weighted least squares.
 
     The ways to fit that were compared are returned too, that which was taken first; none where nothing was.
     """
     if config.estimator == 'alternating':
-        return *_alternating(chosen, model, config), ()
+        return *_alternating(chosen, config), ()
     if config.estimator == 'bee-colony':
-        return *_bees(chosen, model, config), ()
+        return *_bees(chosen, config), ()
     if config.estimator == 'auto':
-        return automatic(chosen, model, config)
-    method = _METHODS[config.estimator]
+        return automatic(chosen, config)
+    method = cast(LinearEstimator, 'wls' if config.estimator == 'physical' else config.estimator)
     variance = 1.0
     if method == 'ols' and chosen.strokes is not None:  # the rows' weight is 1, and that of the strokes relative to it
         alone = least_squares(chosen.rows, chosen.friction, chosen.shape, estimator='wls', covariance=False)
@@ -213,25 +203,21 @@ def estimate(
     return fit, (Decision(subject='estimator', chosen=config.estimator),), ()
 
 
-def _alternating(
-    chosen: Chosen, model: RobotModel, config: IdentificationConfig
-) -> tuple[TorqueFit, tuple[Decision, ...]]:
+def _alternating(chosen: Chosen, config: IdentificationConfig) -> tuple[TorqueFit, tuple[Decision, ...]]:
     """Alternate from the description's parameters, where it has some; friction data give the friction."""
     rows, friction, strokes = chosen.rows, chosen.friction, chosen.strokes
-    base, limit = rows.base, config.thresholds(model)
+    base, limit = rows.base, config.thresholds(chosen.model)
 
     def step(values: Array) -> Array:
         assert strokes is not None
-        gravity = base.regressor(strokes.q, strokes.dq, np.zeros_like(strokes.q)) @ values
-        own = gravity[np.arange(len(strokes)), strokes.joint]
-        return stroke_friction(friction, strokes, own).parameters
+        return stroke_friction(friction, strokes, gravity_along(strokes, base, values)).parameters
 
     found = alternate(
         rows,
         friction,
         thresholds=limit,
         max_iterations=config.max_iterations,
-        start=None if is_placeholder(model) else np.array(base.values),
+        start=None if is_placeholder(chosen.model) else np.array(base.values),
         step=None if strokes is None else step,
     )
     fit = fit_of_parameters(
@@ -240,7 +226,7 @@ def _alternating(
         found.base_values,
         found.friction_parameters,
         converged=found.usable,
-        reason=found.reason(model.joint_names, limit),
+        reason=found.reason(chosen.model.joint_names, limit),
         prior=chosen.stroke_prior(),
     )
     note = f'alternating, {len(found.errors)} iterations{"" if found.usable else ", not usable"}'
@@ -248,13 +234,13 @@ def _alternating(
     return fit, (Decision(subject='estimator', chosen=note, alternatives=(last,)),)
 
 
-def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tuple[TorqueFit, tuple[Decision, ...]]:
+def _bees(chosen: Chosen, config: IdentificationConfig) -> tuple[TorqueFit, tuple[Decision, ...]]:
     """Search for all parameters by a bee colony, and say what separable least squares reaches on the same rows."""
     rows, friction = chosen.rows, chosen.friction
     base = rows.base
     few = rows.samples.thinned(ENOUGH // 2)
     rigid = base.regressor(few.q, few.dq, few.ddq)
-    described = np.zeros(len(base.independent)) if is_placeholder(model) else np.array(base.values)
+    described = np.zeros(len(base.independent)) if is_placeholder(chosen.model) else np.array(base.values)
     strokes = None if chosen.strokes is None else stroke_friction(friction, chosen.strokes)
     begin = time.perf_counter()
     values, parameters, cost, evaluations = bee_colony(

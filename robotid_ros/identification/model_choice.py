@@ -63,6 +63,8 @@ class Chosen:
     datasets : tuple of Dataset
     setup : SetUp
         How the recordings differ from the description; taken out of all of them.
+    model : RobotModel
+        The arm as it stands and is driven in that set-up.
     rows : Rows
     friction : FrictionModel
         With the width of its sign.
@@ -81,6 +83,7 @@ class Chosen:
 
     datasets: tuple[Dataset, ...]
     setup: SetUp
+    model: RobotModel
     rows: Rows
     friction: FrictionModel
     shape: Array
@@ -341,6 +344,7 @@ def choose_signals_and_model(
     return Chosen(
         datasets=tuple(listed),
         setup=setup,
+        model=model,
         rows=rows,
         friction=friction,
         shape=shape,

@@ -37,25 +37,23 @@ from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model, parse_friction
-from robotid_ros.identification.assembly import provenance_of
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.information import Rows
 from robotid_ros.identification.judge import Decision
 from robotid_ros.identification.least_squares import fit_of_parameters
-from robotid_ros.identification.model_choice import Chosen, few_of
+from robotid_ros.identification.model_choice import Chosen, few_of, samples_of_datasets
 from robotid_ros.identification.plausibility import remarks, require_radians
 from robotid_ros.identification.predictor import described_by
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import Samples, as_samples
+from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.signal_choice import choose_bandwidth
 from robotid_ros.identification.source_methods import fit_friction
-from robotid_ros.identification.steps import conclude, identify, require_data
-from robotid_ros.identification.stroke_friction import stroke_friction
+from robotid_ros.identification.steps import conclude, identify, provenance_of, require_data
+from robotid_ros.identification.stroke_friction import gravity_along, stroke_friction
 from robotid_ros.identification.terms import Terms
-from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
@@ -288,12 +286,7 @@ class _Contest:
         self.test = self._rows([runs[k] for k in split['test']])
 
     def _samples(self, datasets: list[Dataset]) -> Samples:
-        return as_samples(
-            datasets,
-            self.model,
-            standstill_speed=self.config.standstill_speed,
-            standstill_weight=self.config.standstill_weight,
-        )
+        return samples_of_datasets(datasets, self.model, self.config)
 
     def _rows(self, datasets: list[Dataset]) -> Rows:
         return Rows(self.base, self._samples(datasets).with_bandwidth(self.bandwidth).coarse())
@@ -308,8 +301,7 @@ class _Contest:
         strokes = self._strokes(members)
         if strokes is None or not self.paired:
             return fit_friction(rows, friction, values)
-        gravity = self.base.regressor(strokes.q, strokes.dq, np.zeros_like(strokes.q)) @ values
-        return stroke_friction(friction, strokes, gravity[np.arange(len(strokes)), strokes.joint]).parameters
+        return stroke_friction(friction, strokes, gravity_along(strokes, self.base, values)).parameters
 
     def round(self, name: str) -> _Winner:
         """Train, validate and test with one friction model."""
@@ -351,7 +343,7 @@ class _Contest:
             _, _, found, _ = separable_least_squares(rows.rigid(), rows.samples, friction, fit_scale=False)
             shape = found[:, len(friction.signed) :]
         chosen = replace(self._chosen(run, rows, friction, shape), strokes=strokes)
-        fit, _, _ = estimate(chosen, self.model, self.config)
+        fit, _, _ = estimate(chosen, self.config)
         again = self._friction(self.validation, self.split['validation'], friction, fit.base_values)
         # Sweeps of two sets are both honest judges of the validation; a refit on its own trajectories is not.
         parameters = [fit.friction_parameters, again] if self.paired else [again]
@@ -376,8 +368,15 @@ class _Contest:
 
     def _chosen(self, run: int, rows: Rows, friction: FrictionModel, shape: Array) -> Chosen:
         """Return one trajectory with the rows and the friction of a model."""
-        setup = SetUp.as_described(self.model)
-        return Chosen(datasets=(self.runs[run],), setup=setup, rows=rows, friction=friction, shape=shape, decisions=())
+        return Chosen(
+            datasets=(self.runs[run],),
+            setup=SetUp.as_described(self.model),
+            model=self.model,
+            rows=rows,
+            friction=friction,
+            shape=shape,
+            decisions=(),
+        )
 
     def _errors(self, rows: Rows, winner: _Winner, parameters: Array, *, rest: bool = False) -> Array:
         """Return the torque errors that a model with these friction parameters leaves, shape (n,) [N m].
@@ -394,7 +393,7 @@ class _Contest:
         """Return the result of the winner."""
         run = self.runs[winner.run]
         rows = self._rows([run])
-        fit: TorqueFit = fit_of_parameters(
+        fit = fit_of_parameters(
             rows,
             winner.friction,
             winner.base_values,
@@ -408,7 +407,6 @@ class _Contest:
         result = conclude(
             replace(chosen, decisions=decisions),
             fit,
-            self.model,
             self.config,
             judges,
             provenance_of([run], judges, self.config, self.friction_data),

@@ -29,9 +29,9 @@ from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.assembly import calibrated_urdf
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import Information, Rows, reweighted, solve
+from robotid_ros.identification.predictor import calibrated_urdf
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import as_samples
 from robotid_ros.identification.selection import SelectionConfig

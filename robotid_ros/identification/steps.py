@@ -9,19 +9,21 @@
 
 """Identification from datasets to result: rows, choices, fit, verdict."""
 
+import platform
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy
 
+import robotid_ros
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.assembly import assembled, provenance_of
 from robotid_ros.identification.assessment import (
     HeldOut,
     error_at_rest,
@@ -35,16 +37,16 @@ from robotid_ros.identification.assessment import (
 )
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import Candidate, estimate
-from robotid_ros.identification.information import PASSES, Rows
+from robotid_ros.identification.information import PASSES
 from robotid_ros.identification.judge import DOUBTFUL, WORTH, Decision
-from robotid_ros.identification.least_squares import normal_equations
+from robotid_ros.identification.least_squares import essential_parameters, normal_equations
 from robotid_ros.identification.model_choice import (
     Chosen,
     choose_signals_and_model,
     samples_of_datasets,
     without_ripple,
 )
-from robotid_ros.identification.physical import PhysicalFit, physical_parameters
+from robotid_ros.identification.physical import physical_parameters
 from robotid_ros.identification.plausibility import (
     joint_faults,
     open_parameters,
@@ -157,7 +159,7 @@ def identify(
         # What a simple model takes for another set-up may be friction that the whole one knows.
         report(0.75, 'compare with the set-up without its last finding')
         other = _fitted(training, model, simpler[-1], config, silent, strokes)
-        new, old = (held_out(fit, chosen.rows, arm, chosen.setup) for arm, chosen, fit, _ in (kept, other))
+        new, old = (held_out(chosen, fit) for chosen, fit, _ in (kept, other))
         gained, last, held = old.score.gain(new.score)[0], setup.findings[-1], simpler.pop()
         if gained > (WORTH if setup.lost and not held.lost else 0.0):  # what cannot be undone has to be worth a refusal
             break
@@ -168,9 +170,8 @@ def identify(
     if any(each.kind == 'units' for each in setup.findings):  # the factors are known only up to a common one
         setup = replace(stated, findings=tuple(replace(each, undone=False) for each in setup.findings))
         kept = _fitted(training, model, setup, config, silent, strokes)
-    kept = kept[0], replace(kept[1], setup=setup), *kept[2:]
-    arm, chosen, fit, ways = kept
-    decisions = (found, *chosen.decisions)
+    chosen, fit, ways = kept
+    chosen = replace(chosen, setup=setup, decisions=(found, *chosen.decisions))
     report(0.85, 'make the parameters physically consistent')
     judges = {}
     for name, given in (('validation', validation), ('test', test)):
@@ -179,18 +180,9 @@ def identify(
             judges[name] = like_training(ready, chosen.cutoff, chosen.delay)
     beaten = ''
     if len(ways) > 1 and 'validation' in judges:
-        rows, fit, decision, beaten = preferred_in_validation(chosen, fit, ways, arm, judges['validation'])
-        chosen = replace(chosen, rows=rows)
-        decisions = (*decisions, decision)
-    result = conclude(
-        replace(chosen, decisions=decisions),
-        fit,
-        arm,
-        config,
-        judges,
-        provenance_of(training, judges, config, listed),
-        doubt=beaten,
-    )
+        rows, fit, decision, beaten = preferred_in_validation(chosen, fit, ways, judges['validation'])
+        chosen = replace(chosen, rows=rows, decisions=(*chosen.decisions, decision))
+    result = conclude(chosen, fit, config, judges, provenance_of(training, judges, config, listed), doubt=beaten)
     late = (
         f'the recorded torques come {1e3 * abs(chosen.delay):.3g} ms {"after" if chosen.delay > 0.0 else "before"} the '
         'motion that they belong to: that is taken out here, and of what judges, which is taken to be recorded alike'
@@ -224,22 +216,20 @@ def _fitted(
     config: IdentificationConfig,
     report: Progress,
     strokes: FrictionStrokes | None,
-) -> tuple[RobotModel, Chosen, TorqueFit, Sequence[Candidate]]:
-    """Return the arm in a set-up, its data with all choices, their fit, and the other ways to fit."""
+) -> tuple[Chosen, TorqueFit, Sequence[Candidate]]:
+    """Return the data of an arm in a set-up with all choices, their fit, and the other ways to fit."""
     arm = setup.model(model)
     base = base_parameters(arm.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     as_found = [setup.dataset(each, model.joint_names) for each in training]
     chosen = choose_signals_and_model(as_found, arm, base, config, setup, report, strokes)
     report(0.7, 'estimate parameters')
-    fit, estimated, ways = estimate(chosen, arm, config)
-    decisions = (*chosen.decisions, *estimated)
-    return arm, replace(chosen, decisions=decisions), fit, ways
+    fit, estimated, ways = estimate(chosen, config)
+    return replace(chosen, decisions=(*chosen.decisions, *estimated)), fit, ways
 
 
 def conclude(
     chosen: Chosen,
     fit: TorqueFit,
-    model: RobotModel,
     config: IdentificationConfig,
     judges: dict[str, list[Dataset]],
     provenance: dict[str, object],
@@ -252,7 +242,6 @@ def conclude(
     chosen : Chosen
         The training data, with all choices.
     fit : TorqueFit
-    model : RobotModel
     config : IdentificationConfig
     judges : dict
         Datasets of 'validation' and 'test', where there are some.
@@ -261,13 +250,23 @@ def conclude(
     doubt : str
         What is wrong with the fit as a whole, or empty.
     """
-    rows, base = chosen.rows, chosen.rows.base
+    model, rows, base = chosen.model, chosen.rows, chosen.rows.base
     limit, decisions = config.thresholds(model), chosen.decisions
     notes: tuple[str, ...] = ()
     solid = fit
     for _ in range(PASSES if fit.friction.needs_load else 1):
         # Load-dependent friction uses the load of the previous pass.
-        physical = consistent(rows, solid, model, base, config)
+        matrix, vector, square = normal_equations(rows, solid)
+        physical = physical_parameters(
+            matrix,
+            vector,
+            square,
+            base.map,
+            model,
+            friction=fit.friction,
+            regularisation=config.regularisation if config.regularisation > 0.0 else None,
+            described=fit.prior is not None and fit.prior.strength > 0.0,
+        )
         solid = replace(
             fit,
             base_values=base.map @ physical.standard(rotor_inertia=config.rotor_inertia),
@@ -278,11 +277,11 @@ def conclude(
         text = f'physically consistent; {physical.error_ratio:.4f} times the unconstrained torque error'
         decisions = (*decisions, Decision(subject='parameters', chosen=text))
     sets = {'training': list(chosen.datasets), **judges}
-    metrics = {name: fit_metrics(base, fit, model, listed) for name, listed in sets.items()}
+    metrics = {name: fit_metrics(chosen, fit, listed) for name, listed in sets.items()}
     seen = judge = 'validation' if 'validation' in metrics else 'training'
     left_out: HeldOut | None = None
     if judge == 'training' and config.automatic:
-        judge, left_out = 'held_out', held_out(fit, rows, model, chosen.setup)
+        judge, left_out = 'held_out', held_out(chosen, fit)
         metrics[judge] = left_out.metrics
     samples = rows.samples
     size = torque_size(sets['training'], model)
@@ -292,7 +291,7 @@ def conclude(
         moved(samples.q),
         joint_faults(rows),
         limit,
-        None if limit is None else errors_in_motion(base, fit, model, sets[seen], config),
+        None if limit is None else errors_in_motion(chosen, fit, sets[seen], config),
         judged_by=judge,
     )
     still_open = np.flatnonzero(open_parameters(rows)).tolist() if moved(samples.q).all() else []
@@ -316,11 +315,11 @@ def conclude(
             notes = (said,)
     if not fit.converged and limit is not None:
         usable, reason = False, fit.reason
-    solid_metrics = {name: fit_metrics(base, solid, model, listed) for name, listed in sets.items()}
+    solid_metrics = {name: fit_metrics(chosen, solid, listed) for name, listed in sets.items()}
     uses = good_for(
         metrics[judge],
         left_by_bodies(metrics[judge], metrics[seen], solid_metrics[seen]),
-        error_at_rest(fit, rows, model, judges.get('validation', ()), left_out and left_out.without),
+        error_at_rest(chosen, fit, judges.get('validation', ()), left_out and left_out.without),
         known_parameters(fit.base_values, fit.std[: len(fit.base_values)]),
         usable,
         spread,
@@ -328,8 +327,31 @@ def conclude(
     if usable and (idle := good_for_nothing(uses, remedy)):
         usable, reason = False, idle
         uses = tuple(replace(use, good=False) for use in uses)
-    return replace(
-        assembled(fit, physical, rows, model, config),
+    count, std = len(fit.base_values), fit.std
+    values = np.concatenate([fit.base_values, fit.friction_parameters.ravel()])
+    return IdentificationResult(
+        robot=model.name,
+        joint_names=model.joint_names,
+        joint_types=model.joint_types,
+        link_names=model.link_names,
+        gravity=model.gravity,
+        base_names=base.names,
+        base_combinations=base.combinations,
+        base_units=base.units,
+        base_values=fit.base_values,
+        base_std=std[:count],
+        base_essential=tuple(bool(x) for x in essential_parameters(fit.covariance, values, std, count)),
+        inertial=physical.inertial,
+        rotor_inertia=physical.rotor_inertia,
+        has_rotor_inertia=config.rotor_inertia,
+        drives=model.drives if model.has_coupled_drives else None,
+        friction=fit.friction,
+        friction_values=fit.friction_parameters,
+        friction_std=std[count:].reshape(model.n, -1),
+        plain_friction=fit.plain_friction(base, samples, model.drives),
+        torque_bandwidth=fit.bandwidth,
+        condition_si=fit.condition_si,
+        condition_scaled=fit.condition_scaled,
         usable=usable,
         reason=reason,
         metrics=metrics,
@@ -380,18 +402,30 @@ def _listed(datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
     return [datasets] if isinstance(datasets, Dataset) else list(datasets)
 
 
-def consistent(
-    rows: Rows, fit: TorqueFit, model: RobotModel, base: BaseParameters, config: IdentificationConfig
-) -> PhysicalFit:
-    """Return physically consistent standard parameters for a fit."""
-    matrix, vector, square = normal_equations(rows, fit)
-    return physical_parameters(
-        matrix,
-        vector,
-        square,
-        base.map,
-        model,
-        friction=fit.friction,
-        regularisation=config.regularisation if config.regularisation > 0.0 else None,
-        described=fit.prior is not None and fit.prior.strength > 0.0,
-    )
+def provenance_of(
+    training: list[Dataset],
+    judges: dict[str, list[Dataset]],
+    config: IdentificationConfig,
+    friction_data: Sequence[FrictionStrokes] = (),
+) -> dict[str, object]:
+    """Return what a result was made from: data, settings, versions, seed."""
+
+    def described(datasets: list[Dataset]) -> list[dict[str, object]]:
+        return [
+            {'sources': list(d.sources), 'samples': len(d), 'rate': d.rate, 'cutoff': d.cutoff, **dict(d.provenance)}
+            for d in datasets
+        ]
+
+    return {
+        'training': described(training),
+        'friction_data': [{'strokes': each.count, **dict(each.provenance)} for each in friction_data],
+        **{name: described(judges.get(name, [])) for name in ('validation', 'test')},
+        'settings': asdict(config),
+        'versions': {
+            'robotid_ros': robotid_ros.__version__,
+            'python': platform.python_version(),
+            'numpy': np.__version__,
+            'scipy': scipy.__version__,
+        },
+        'seed': config.seed,
+    }

@@ -28,6 +28,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.data.strokes import FrictionStrokes
+from robotid_ros.dynamics import BaseParameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.friction.fit import fit_joint
@@ -155,6 +156,12 @@ def tells_static(model: FrictionModel, found: StrokeFriction, strokes: FrictionS
     """Return whether the strokes determine the static friction of every joint that they move, where a model has one."""
     static = [k for k, name in enumerate(model.linear_names) if name.startswith('static')]
     return bool(found.determined[np.unique(strokes.joint)][:, static].all())
+
+
+def gravity_along(strokes: FrictionStrokes, base: BaseParameters, values: Array) -> Array:
+    """Return the torque of the joint that moves by base parameters (b,), without friction, shape (N,) [N m or N]."""
+    torque = base.regressor(strokes.q, strokes.dq, np.zeros_like(strokes.q)) @ values
+    return np.asarray(torque[np.arange(len(strokes)), strokes.joint])
 
 
 def stroke_friction(model: FrictionModel, strokes: FrictionStrokes, gravity: Array | None = None) -> StrokeFriction:

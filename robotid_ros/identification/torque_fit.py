@@ -34,7 +34,7 @@ from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.dynamics import BaseParameters
 from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.prior import Prior
-from robotid_ros.identification.samples import CHUNK, Samples
+from robotid_ros.identification.samples import CHUNK, ENOUGH, Samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +97,45 @@ class TorqueFit:
     def shape(self) -> Array:
         """Shape parameters of the friction, shape (n, s)."""
         return self.friction_parameters[:, len(self.friction.linear_names) :]
+
+    def torque(self, base: BaseParameters, samples: Samples) -> Array:
+        """Return the prediction of the recorded torque along samples of its bandwidth, shape (N, n) [N m]."""
+        return predicted_torque(base, self.friction, self.base_values, self.friction_parameters, samples)
+
+    def plain_friction(self, base: BaseParameters, samples: Samples, drives: Array) -> Array:
+        """Return the Coulomb and viscous friction closest to the friction model along a motion.
+
+            min sum w (tau_f(v, load, q) - fc sign v - fv v - o)^2,  fc, fv >= 0
+
+        They differ from the model's own Coulomb and viscous parameters, which are only a part of the friction beside
+        an arctangent, a Stribeck or a load term. The offset o is not returned.
+
+        Parameters
+        ----------
+        base : BaseParameters
+        samples : Samples
+            Positions, speeds and loads along the motion.
+        drives : ndarray, shape (n, n)
+            Motors over joints; the friction returned is that of the joints.
+
+        Returns
+        -------
+        ndarray, shape (n, 2)
+            Coulomb friction [N m] and viscous friction [N m s/rad].
+        """
+        from scipy.optimize import nnls  # not at the top: see robotid_ros.signals.filtering
+
+        part = samples.thinned(ENOUGH)
+        load = base.regressor(part.q, part.dq, part.ddq) @ self.base_values
+        torque = self.friction.torque(part.dq, self.friction_parameters, load, part.q) @ drives
+        speeds = part.dq @ np.linalg.inv(drives).T
+        result = np.empty((part.n, 2))
+        for j in range(part.n):
+            speed, root = speeds[:, j], np.sqrt(part.weight[:, j])
+            ones = np.ones_like(speed)
+            rows = np.stack([np.sign(speed), speed, ones, -ones], axis=1)
+            result[j] = nnls(root[:, None] * rows, root * torque[:, j])[0][:2]
+        return result
 
 
 def predicted_torque(
