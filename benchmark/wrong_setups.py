@@ -31,8 +31,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.identification import identify
-from robotid_ros.identification.hypotheses import POSITION_UNITS
-from robotid_ros.identification.setup import Finding, SetUp
+from robotid_ros.identification.setup import POSITION_UNITS, Finding, SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.identification.verdict import moved
 from robotid_ros.model import RobotModel

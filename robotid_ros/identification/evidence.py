@@ -23,7 +23,6 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters, full_regressor
 from robotid_ros.identification.config import AT_REST
-from robotid_ros.identification.hypotheses import several_units
 from robotid_ros.identification.information import (
     PASSES,
     ROUNDING,
@@ -35,7 +34,7 @@ from robotid_ros.identification.information import (
 from robotid_ros.identification.judge import Bench, Score
 from robotid_ros.identification.prior import Prior, standard_prior
 from robotid_ros.identification.samples import Samples
-from robotid_ros.identification.setup import SetUp
+from robotid_ros.identification.setup import SetUp, several_units
 from robotid_ros.model.robot_model import RobotModel
 
 _TURN_STEPS = 6  # Gauss-Newton steps of a free direction of gravity; it moves by less than a degree in the last ones

@@ -20,11 +20,11 @@ from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.config import AT_REST
-from robotid_ros.identification.hypotheses import SAY
 from robotid_ros.identification.information import Rows, reweighted, solve, solved
 from robotid_ros.identification.judge import GROUPS, groups
 from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.identification.samples import ENOUGH, joint_columns
+from robotid_ros.identification.setup import SAY
 from robotid_ros.identification.terms import PLAIN, Terms
 from robotid_ros.identification.verdict import STILL, moved
 from robotid_ros.model.robot_model import RobotModel

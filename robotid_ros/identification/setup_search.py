@@ -30,11 +30,16 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.identification.config import AT_REST
 from robotid_ros.identification.evidence import Evidence
-from robotid_ros.identification.hypotheses import (
+from robotid_ros.identification.information import ROUNDING
+from robotid_ros.identification.judge import DOUBTFUL, GROUPS, WORTH, Alternative, Decision, Score, groups
+from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
+from robotid_ros.identification.setup import (
     LARGEST_RATIO,
     LEAST_FACTOR,
     LEAST_RATIO,
     LEAST_TILT,
+    Finding,
+    SetUp,
     along_axes,
     count_reversed,
     coupled,
@@ -47,13 +52,9 @@ from robotid_ros.identification.hypotheses import (
     reversals,
     reversed_alike,
     whole,
-    without_sign,
     zeros,
 )
-from robotid_ros.identification.information import ROUNDING
-from robotid_ros.identification.judge import DOUBTFUL, GROUPS, WORTH, Alternative, Decision, Score, groups
-from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
-from robotid_ros.identification.setup import Finding, SetUp
+from robotid_ros.identification.verdict import moved
 from robotid_ros.model.robot_model import STANDARD_GRAVITY, RobotModel
 
 _FEW = 250  # samples by which hypotheses are ranked before the judge
@@ -63,6 +64,8 @@ _FINALISTS = 3  # brought before the judge in one round
 _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
 _UNUSUAL = float(np.log(100.0))  # of a finding beside the posterior, one in a hundred: what adds nothing does not join
+_TURNS = 10  # reversals of all joints through which efforts that never change their sign have none
+_TOUCHES, _OVERSHOOT = 0.05, 0.2  # of an effort: how near to zero a magnitude comes; what interpolation adds at a kink
 _CUTS = 20  # moments in each recording at which its load may change
 
 
@@ -127,7 +130,7 @@ def find_setups(
     setup = setups[-1]
     if setup.gravity.any() and any(each.kind == 'gravity' for each in setup.findings[:-1]):  # before what came after
         setups[-1] = mounted(setup, whole(search.test.tilted(setup).gravity), described.gravity)
-    unsigned = None if units_only else without_sign(samples, described)
+    unsigned = None if units_only else _without_sign(samples, described)
     if unsigned is not None and not search.explains(setup, held):
         setups = [setups[0], replace(setups[0], findings=(unsigned,))]
     chosen = str(setups[-1])
@@ -348,6 +351,27 @@ def _with_ratio(setup: SetUp, found: SetUp, screen: Evidence) -> list[SetUp]:
 
     best = minimize_scalar(lambda size: screen.cost(at(size)), bounds=(LEAST_RATIO, LARGEST_RATIO), method='bounded').x
     return [at(1.0), at(float(f'{best:.3g}'))]
+
+
+def _without_sign(samples: Samples, model: RobotModel) -> Finding | None:
+    """Return the finding that efforts have no sign: none is negative, although every joint turns round.
+
+    A parked joint whose effort has both signs shows that the driver tells them.
+    """
+    turns = (np.diff(np.sign(samples.dq), axis=0) != 0.0).sum(axis=0)
+    moving = moved(samples.q) & (turns > 0)
+    size = np.maximum(np.sqrt(np.mean(samples.measured**2, axis=0)), 1e-300)
+    reached = np.stack([(sign * samples.measured).min(axis=0) / size for sign in (1.0, -1.0)])
+    least = np.where(reached > -_OVERSHOOT, reached, np.inf).min(axis=0)
+    # None passes zero, and some comes near it: a load that keeps its sign stays away, as does friction that jumps.
+    if turns[moving].sum() < _TURNS or not (np.isfinite(least).all() and least[moving].min() < _TOUCHES):
+        return None
+    text = (
+        'the efforts are magnitudes without sign: none of any joint changes its sign, through '
+        f'{int(turns[moving].sum())} reversals'
+    )
+    remedy = 'record a signed effort or current; from magnitudes nothing can be identified'
+    return Finding(kind='magnitude', joints=model.joint_names, text=text, remedy=remedy, undone=False)
 
 
 def _moments(datasets: Sequence[Dataset], samples: Samples) -> list[tuple[int, float, str]]:

@@ -21,7 +21,8 @@ from scipy.spatial.transform import Rotation
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
 from robotid_ros.errors import ModelWarning
-from robotid_ros.identification import IdentificationConfig, hypotheses, identify, setup_search
+from robotid_ros.identification import IdentificationConfig, identify, setup_search
+from robotid_ros.identification import setup as hypotheses
 from robotid_ros.identification.evidence import Evidence
 from robotid_ros.identification.judge import Decision, Score
 from robotid_ros.identification.plausibility import torque_size
