@@ -26,20 +26,20 @@ import numpy as np
 from robotid_ros.arrays import Array, require_names
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
-from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
+from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import Information, Rows, reweighted, solve
+from robotid_ros.identification.model_choice import samples_of_datasets
 from robotid_ros.identification.predictor import calibrated_urdf
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import as_samples
 from robotid_ros.identification.selection import SelectionConfig
 from robotid_ros.identification.setup import SetUp
+from robotid_ros.identification.terms import PLAIN
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
-_FRICTION = 'coulomb_viscous+offset'
 _EXCITED = 300.0  # largest condition number that counts as persistent excitation; good designs have less than 100
 
 
@@ -103,67 +103,6 @@ class RecursiveEstimate:
         return (wanted or self.names)[k], float(deviation[k])
 
 
-class RecursiveIdentifier:
-    """Sum of the information of several datasets."""
-
-    def __init__(self, model: RobotModel, rotor_inertia: bool = True) -> None:
-        self.model, self.rotor_inertia = model, rotor_inertia
-        self._parts: dict[str, Information] = {}
-        self._last: Array | None = None
-        self.base = base_parameters(model.at_motors(), rotor_inertia=rotor_inertia, tolerance=DATA_TOLERANCE)
-        self.friction = friction_model(_FRICTION)
-
-    def add(self, key: str, dataset: Dataset) -> None:
-        """Take a dataset in, in place of an earlier one of the same key.
-
-        Raises
-        ------
-        IdentificationError
-            If it is empty or a joint is missing.
-        """
-        told = SetUp.as_described(self.model).dataset(dataset, self.model.joint_names)
-        samples = as_samples([told], self.model, standstill_speed=0.02, standstill_weight=0.01)
-        rows = Rows(self.base, samples.coarse())
-        self._parts[key] = rows.information(self.friction, np.zeros((samples.n, 0)), None)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._parts.clear()
-        self._last = None
-
-    def estimate(self) -> RecursiveEstimate | None:
-        """Return the estimate from all that has come, or None while nothing has."""
-        if not self._parts:
-            return None
-        total = Information.total(self._parts.values())
-        precision = reweighted(total, self.friction, np.ones(total.n))
-        found = solve(*total.normal(precision), total.base, self.friction)
-        values = found.parameters[: total.base]
-        std = np.sqrt(np.maximum(np.diag(found.inverse)[: total.base], 0.0))
-        change = np.inf
-        if self._last is not None:
-            change = float(np.max(np.abs(values - self._last) / np.maximum(std, 1e-300)))
-        self._last = values
-        unexplained = total.residual_squares(found.parameters).sum() / max(float(total.gram[:, -1, -1].sum()), 1e-300)
-        std = np.where(found.determined[: total.base], std, np.inf)
-        size = np.maximum(np.abs(values), 1e-300)
-        column = np.sqrt(np.einsum('jkk->k', precision[:, None, None] * total.gram[:, : total.base, : total.base]))
-        torque = np.sqrt(max(float(precision @ total.gram[:, -1, -1]), 1e-300))
-        return RecursiveEstimate(
-            names=self.base.names,
-            base_values=values,
-            std=std,
-            torque_std=100.0 * std * column / torque,
-            linear=found.parameters[total.base :].reshape(total.n, -1),
-            relative_std=100.0 * std / size,
-            condition=found.condition_scaled,
-            persistently_exciting=bool(found.determined.all() and found.condition_scaled < _EXCITED),
-            relative_error=float(100.0 * np.sqrt(unexplained)),
-            samples=float(total.count.mean()),
-            change=change,
-        )
-
-
 def averaged_period(
     joints: tuple[str, ...],
     time: Array,
@@ -215,15 +154,17 @@ def averaged_period(
 
 @dataclass(slots=True)
 class IdentificationSession:
-    """Datasets by key, the running estimate, and the full identification on demand."""
+    """Datasets by key, the running estimate of their Gram matrices, and the full identification on demand."""
 
     model: RobotModel
     datasets: dict[str, Dataset] = field(default_factory=dict)
     validation: dict[str, Dataset] = field(default_factory=dict)
     strokes: dict[str, FrictionStrokes] = field(default_factory=dict)
-    _recursive: RecursiveIdentifier | None = None
+    _base: BaseParameters | None = None
+    _parts: dict[str, Information] = field(default_factory=dict)
+    _last: Array | None = None
 
-    def add(self, key: str, dataset: Dataset, config: IdentificationConfig | None = None) -> RecursiveEstimate | None:
+    def add(self, key: str, dataset: Dataset, config: IdentificationConfig | None = None) -> RecursiveEstimate:
         """Take a dataset in, in place of an earlier one of the same key, and return the running estimate.
 
         Parameters
@@ -236,33 +177,66 @@ class IdentificationSession:
         Raises
         ------
         IdentificationError
-            If it cannot be used.
+            If it is empty or a joint is missing.
         """
-        recursive = self._running(config)
-        recursive.add(key, dataset)
+        base = self._running(config or IdentificationConfig())
+        self._parts[key] = self._information(base, dataset)
         self.datasets[key] = dataset
-        return recursive.estimate()
+        return self._estimate(base)
 
     def base_names(self, config: IdentificationConfig) -> tuple[str, ...]:
         """Return the names of the base parameters that are identified."""
-        return self._running(config).base.names
+        return self._running(config).names
 
-    def _running(self, config: IdentificationConfig | None) -> RecursiveIdentifier:
-        """Return the running estimate; it is made anew where rotor inertias are switched on or off."""
-        rotor_inertia = (config or IdentificationConfig()).rotor_inertia
-        if self._recursive is None or self._recursive.rotor_inertia != rotor_inertia:
-            self._recursive = RecursiveIdentifier(self.model, rotor_inertia)
-            for key, dataset in self.datasets.items():
-                self._recursive.add(key, dataset)
-        return self._recursive
+    def _running(self, config: IdentificationConfig) -> BaseParameters:
+        """Return the base parameters; the estimate begins anew where rotor inertias are switched on or off."""
+        if self._base is None or self._base.rotor_inertia != config.rotor_inertia:
+            motors = self.model.at_motors()
+            base = base_parameters(motors, rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
+            self._parts = {key: self._information(base, dataset) for key, dataset in self.datasets.items()}
+            self._base, self._last = base, None
+        return self._base
+
+    def _information(self, base: BaseParameters, dataset: Dataset) -> Information:
+        told = SetUp.as_described(self.model).dataset(dataset, self.model.joint_names)
+        samples = samples_of_datasets([told], self.model, IdentificationConfig())
+        return Rows(base, samples.coarse()).information(friction_model(PLAIN), np.zeros((samples.n, 0)), None)
+
+    def _estimate(self, base: BaseParameters) -> RecursiveEstimate:
+        """Return the estimate from all that has come."""
+        total, friction = Information.total(self._parts.values()), friction_model(PLAIN)
+        precision = reweighted(total, friction, np.ones(total.n))
+        found = solve(*total.normal(precision), total.base, friction)
+        values = found.parameters[: total.base]
+        std = np.sqrt(np.maximum(np.diag(found.inverse)[: total.base], 0.0))
+        change = np.inf
+        if self._last is not None:
+            change = float(np.max(np.abs(values - self._last) / np.maximum(std, 1e-300)))
+        self._last = values
+        unexplained = total.residual_squares(found.parameters).sum() / max(float(total.gram[:, -1, -1].sum()), 1e-300)
+        std = np.where(found.determined[: total.base], std, np.inf)
+        size = np.maximum(np.abs(values), 1e-300)
+        column = np.sqrt(np.einsum('jkk->k', precision[:, None, None] * total.gram[:, : total.base, : total.base]))
+        torque = np.sqrt(max(float(precision @ total.gram[:, -1, -1]), 1e-300))
+        return RecursiveEstimate(
+            names=base.names,
+            base_values=values,
+            std=std,
+            torque_std=100.0 * std * column / torque,
+            linear=found.parameters[total.base :].reshape(total.n, -1),
+            relative_std=100.0 * std / size,
+            condition=found.condition_scaled,
+            persistently_exciting=bool(found.determined.all() and found.condition_scaled < _EXCITED),
+            relative_error=float(100.0 * np.sqrt(unexplained)),
+            samples=float(total.count.mean()),
+            change=change,
+        )
 
     def clear(self) -> None:
         """Forget all datasets and friction data."""
-        self.datasets.clear()
-        self.validation.clear()
-        self.strokes.clear()
-        if self._recursive is not None:
-            self._recursive.clear()
+        for each in (self.datasets, self.validation, self.strokes, self._parts):
+            each.clear()
+        self._last = None
 
     def identify(
         self,

@@ -26,7 +26,7 @@ from robotid_ros.export.identified import identified_arm, identified_model, loss
 from robotid_ros.export.replay import replay
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, TorquePredictor, identify, validate
 from robotid_ros.identification.selection import select
-from robotid_ros.identification.session import RecursiveIdentifier
+from robotid_ros.identification.session import IdentificationSession
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.loads.contact import TorqueMonitor, monitored
 from robotid_ros.loads.payload import drive_gains, identify_payload
@@ -245,10 +245,7 @@ def test_all_that_reads_or_writes_efforts_goes_by_what_the_configuration_says_of
             one = monitor.update(float(time), q, dq, effort)
             seen += [] if one is None else [one.external]
         gains, _ = drive_gains(first, loaded, arm, body, result)
-        live = RecursiveIdentifier(arm)
-        live.add('first', first)
-        estimate = live.estimate()
-        assert estimate is not None
+        estimate = IdentificationSession(arm).add('first', first)
         runs = [first, second, told(at, drives, 3)]
         selected = select(runs, arm, config=replace(PLAIN, torque_threshold=(5.0,)))
         still = np.array([0.3, -0.4, 0.8, 0.1])

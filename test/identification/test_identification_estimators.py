@@ -27,7 +27,7 @@ from robotid_ros.identification.physical import physical_parameters
 from robotid_ros.identification.samples import as_samples
 from robotid_ros.identification.selection import same_references, select, split_trajectories
 from robotid_ros.identification.separable import separable_least_squares
-from robotid_ros.identification.session import RecursiveIdentifier
+from robotid_ros.identification.session import IdentificationSession
 from robotid_ros.identification.source_methods import bee_colony
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import pseudo_inertia
@@ -236,14 +236,11 @@ def test_daemi_heimann_on_three_joints_of_a_mujoco_arm() -> None:
 
 def test_recursive_estimate_equals_the_batch_one() -> None:
     parts = [arm_data(seed) for seed in (1, 2, 3)]
-    live = RecursiveIdentifier(ARM)
-    assert live.estimate() is None
-    live.add('a', parts[0])
-    first = live.estimate()
+    live = IdentificationSession(ARM)
+    first = live.add('a', parts[0])
     live.add('b', arm_data(9))
     live.add('b', parts[1])  # a better average of the same run takes its place
-    live.add('c', parts[2])
-    last = live.estimate()
+    last = live.add('c', parts[2])
     batch = identify(parts, ARM, friction='coulomb_viscous+offset', estimator='wls')
     # the speed that counts as standstill is that of each recording here, that of all of them there
     assert (np.abs(last.base_values - batch.base_values) < 0.5 * batch.base_std).all()
