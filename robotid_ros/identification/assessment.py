@@ -18,7 +18,6 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import BaseParameters
-from robotid_ros.friction import friction_model
 from robotid_ros.friction.terms import DISTANCES
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import Candidate, fit_of, fits_to_compare
@@ -34,7 +33,7 @@ from robotid_ros.identification.judge import (
 )
 from robotid_ros.identification.model_choice import Chosen, samples_of_datasets
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
-from robotid_ros.identification.terms import PLAIN
+from robotid_ros.identification.terms import Terms
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.identification.verdict import Metrics, beaten_by_plain, left_of_variation, torque_metrics
 from robotid_ros.model.robot_model import RobotModel
@@ -53,10 +52,7 @@ def first_answer(datasets: Sequence[Dataset], model: RobotModel, base: BaseParam
         Of the model at its motors.
     """
     samples = evenly_weighted(datasets, model, None).thinned(ENOUGH)
-    friction = friction_model(PLAIN)
-    own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
-    rigid = base.regressor(samples.q, samples.dq, samples.ddq)
-    score, _ = Bench.of(samples, groups(samples, GROUPS), rigid, own).linear(friction)
+    score = Terms.plain(base, samples.n).score(samples, groups(samples, GROUPS))
     recorded = float(np.sum(samples.weight * samples.measured**2))
     return 100.0 * float(np.sqrt(score.squares.sum() / max(recorded, 1e-300)))
 

@@ -232,23 +232,22 @@ class Bench:
     def of(cls, samples: Samples, label: IntArray, rigid: Array, own: Array) -> 'Bench':
         """Return the bench of base regressors (N, n, b) and friction columns (N, n, k) before any filter."""
         rigid, own = rigid.astype(np.float32), own.astype(np.float32)  # filters take half the time; torque has 4 digits
-        (rigid, rigid_recorded), (own, own_recorded) = samples.passed(rigid), samples.passed(own)
-        return cls.of_rows(samples, label, rigid, own, rigid_recorded, own_recorded)
+        return cls.of_rows(samples, label, samples.passed(rigid), samples.passed(own))
 
     @classmethod
     def of_rows(
-        cls, samples: Samples, label: IntArray, rigid: Array, own: Array, rigid_recorded: Array, own_recorded: Array
+        cls, samples: Samples, label: IntArray, rigid: tuple[Array, Array], own: tuple[Array, Array]
     ) -> 'Bench':
-        """Return the bench of rows that are filtered already."""
+        """Return the bench of rows that are filtered already, as :meth:`Samples.passed` returns them."""
+        (rigid_filtered, rigid_recorded), (own_filtered, own_recorded) = rigid, own
         held, weight = [np.flatnonzero(label == k) for k in np.unique(label)], samples.weight
 
         def judge(values: Array) -> Score:
             error = samples.measured - predicted_by_others(label, rigid_recorded, own_recorded, values)
             return Score.of_errors(error, label, weight)
 
-        return cls(
-            fit=tuple(gather(rigid[rows], own[rows], samples.target[rows], weight[rows]) for rows in held), judge=judge
-        )
+        fit = (gather(rigid_filtered[k], own_filtered[k], samples.target[k], weight[k]) for k in held)
+        return cls(fit=tuple(fit), judge=judge)
 
     @classmethod
     def of_parts(cls, parts: Sequence[Information]) -> 'Bench':

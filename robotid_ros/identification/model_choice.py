@@ -121,7 +121,7 @@ def named_friction(
         Take a smooth sign for all joints where it predicts better.
     """
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
-    filtered, recorded = samples.passed(rigid)
+    both = samples.passed(rigid)
     label, tried = groups(samples, GROUPS), []
     if name != 'auto' and not friction_model(name).shape_names and not smooth:
         decision = Decision(subject='friction', chosen=f'{name}, as asked')
@@ -130,11 +130,10 @@ def named_friction(
     for each in _NAMED if name == 'auto' else (name,):
         for scale in (False, True) if smooth else (False,):
             model = friction_model(each)
-            model, values, own, _ = separable_least_squares(rigid, samples, model, fit_scale=scale, filtered=filtered)
+            model, values, own, _ = separable_least_squares(rigid, samples, model, fit_scale=scale, filtered=both[0])
             shape = own[:, len(model.signed) :]
             columns = samples.friction_columns(model, shape, rigid @ values)
-            passed, as_recorded = samples.passed(columns)
-            score, _ = Bench.of_rows(samples, label, filtered, passed, recorded, as_recorded).linear(model)
+            score, _ = Bench.of_rows(samples, label, both, samples.passed(columns)).linear(model)
             text = f'{each}, {"smooth" if scale else "exact"} sign'
             tried.append(Alternative(name=text, error=score.rmse))
             if best is None or best[0].loses_to(score):
@@ -155,21 +154,20 @@ def with_ripple_shown(terms: Terms, samples: Samples) -> tuple[Terms, Decision]:
     """
     limit = min(min(2.0 * run.narrowest, 0.2 * run.rate) for run in samples.runs)
     label = groups(samples, GROUPS)
-    rigid = terms.base.regressor(samples.q, samples.dq, samples.ddq)
-    own = terms.own(samples, rigid)
-    (rigid, rigid_recorded), (own, own_recorded) = samples.passed(rigid), samples.passed(own)
-    bench = Bench.of_rows(samples, label, rigid, own, rigid_recorded, own_recorded)
+    plain = terms.base.regressor(samples.q, samples.dq, samples.ddq)
+    rigid, own = samples.passed(plain), samples.passed(terms.own(samples, plain))
+    bench = Bench.of_rows(samples, label, rigid, own)
     none, prior, precision = terms.judged(bench, samples)
-    values = terms.solved(bench.total, precision, prior)
-    linear = values[rigid.shape[2] :].reshape(samples.n, -1)
-    residual = samples.target - rigid @ values[: rigid.shape[2]] - np.einsum('Nnk,nk->Nn', own, linear)
-    frequency = strongest_ripple(samples, residual, own, limit)
+    values, base = terms.solved(bench.total, precision, prior), plain.shape[2]
+    linear = values[base:].reshape(samples.n, -1)
+    residual = samples.target - rigid[0] @ values[:base] - np.einsum('Nnk,nk->Nn', own[0], linear)
+    frequency = strongest_ripple(samples, residual, own[0], limit)
     if not frequency.any():
         return terms, Decision(subject='torque ripple', chosen='none')
     rippled = replace(terms, friction=with_ripple(terms.friction, frequency, limit))
     waves = samples.passed(samples.friction_columns(rippled.friction, terms.shape, samples.target)[..., -2:])
-    own, own_recorded = (np.concatenate(pair, axis=2) for pair in zip((own, own_recorded), waves, strict=True))
-    new, _, _ = rippled.judged(Bench.of_rows(samples, label, rigid, own, rigid_recorded, own_recorded), samples)
+    wavy = np.concatenate([own[0], waves[0]], axis=2), np.concatenate([own[1], waves[1]], axis=2)
+    new, _, _ = rippled.judged(Bench.of_rows(samples, label, rigid, wavy), samples)
     shown = none.joints_contradicted_by(new) & (frequency > 0.0)
     if shown.any():
         terms = replace(terms, friction=with_ripple(terms.friction, np.where(shown, frequency, 0.0), limit))
@@ -284,7 +282,7 @@ def choose_signals_and_model(
     terms = Terms.plain(base, model.n)
 
     def few(whole: Samples, at_most: int = ENOUGH) -> Samples:
-        return terms.past(few_of(whole, at_most), whole)
+        return few_of(whole, at_most).sliding(terms.friction, whole)
 
     if weighted:
         described = description_prior(model, base, samples, rotor_inertia=config.rotor_inertia)
@@ -295,7 +293,7 @@ def choose_signals_and_model(
         report(0.03, 'choose the cutoff')
 
         def spread(tried: Sequence[Dataset]) -> Samples:
-            return terms.past((whole := plain(tried)).thinned(ENOUGH // 2), whole)
+            return (whole := plain(tried)).thinned(ENOUGH // 2).sliding(terms.friction, whole)
 
         chosen, decision = choose_cutoff(some, cutoff, terms, spread)
         decisions.append(decision)
@@ -336,7 +334,8 @@ def choose_signals_and_model(
         terms, decision = with_ripple_shown(terms, few(samples, ENOUGH // 2))
         text = f'{terms.friction.name}, weighted by evidence'
         decisions += [Decision(subject='friction', chosen=text), decision]
-        rows, friction, shape = Rows(base, terms.past(whole.coarse(), whole)), terms.friction, terms.shape
+        friction, shape = terms.friction, terms.shape
+        rows = Rows(base, whole.coarse().sliding(friction, whole))
     else:
         rows = Rows(base, whole.coarse())
         friction, shape, found = _named(base, few_of(samples, ENOUGH // 2), config, strokes)

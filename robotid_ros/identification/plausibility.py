@@ -33,15 +33,6 @@ from robotid_ros.signals import check_motor_side, prior_factors
 from robotid_ros.signals.sample_times import late_stamps_remark, velocity_remark
 from robotid_ros.signals.screening import steps_remark
 
-_UNSTATED = (
-    'the description has no masses that the efforts could be compared with: they are taken as joint torques in N m; if '
-    'they are currents or motor torques, give effort, torque_constants and gear_ratios in the configuration'
-)
-_REVERSED = (
-    'the efforts of most joints have the opposite sign of what the masses of the description need: turn their signs or '
-    'those of their constants, or set gravity where the arm is mounted otherwise than described; where springs bear '
-    'it, take the inertials out of the description'
-)
 _TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice; 13 degrees are a small motion
 _OFF, _WRONG, _FAR = 3.0, 5.0, 10.0
 """Factors: what is off by more than errors are; what contradicts a description in the median of the joints, or a speed
@@ -223,21 +214,28 @@ def torque_size(datasets: Sequence[Dataset], model: RobotModel) -> Size:
     """
     stated = all(dataset.effort and 'unknown' not in dataset.effort for dataset in datasets)
     share = _share_of_efforts(datasets, model)
-    described = not is_placeholder(model)
-    beside = _beside_prior(datasets, model) if described else ()
-    factors = _of_description(datasets, model, *beside) if described else np.full(model.n, np.nan)
     beyond, perhaps = _beyond_efforts(share)
-    if not described:
-        told = (
-            f"; their root mean square is at most {100.0 * share.max():.2g} % of a joint's limit" if len(share) else ''
+    if is_placeholder(model):
+        text = (
+            'the description has no masses that the efforts could be compared with: they are taken as joint torques in '
+            'N m; if they are currents or motor torques, give effort, torque_constants and gear_ratios in the '
+            'configuration'
         )
-        return Size(beyond, '', perhaps if stated else (*perhaps, _UNSTATED + told))
+        if len(share):
+            text += f"; their root mean square is at most {100.0 * share.max():.2g} % of a joint's limit"
+        return Size(beyond, '', perhaps if stated else (*perhaps, text))
+    factors = _of_description(datasets, model)
     signed = factors[np.isfinite(factors)]
     known = np.abs(signed)
     if not len(known):
         return Size(beyond, '', perhaps)
     if 2 * np.sum(signed < 0.0) > len(signed):
-        return Size(_REVERSED, '', ())
+        text = (
+            'the efforts of most joints have the opposite sign of what the masses of the description need: turn their '
+            'signs or those of their constants, or set gravity where the arm is mounted otherwise than described; '
+            'where springs bear it, take the inertials out of the description'
+        )
+        return Size(text, '', ())
     cause = ''
     if known.max() > _FAR * known.min():
         cause = (
@@ -273,18 +271,16 @@ def _beyond_efforts(share: Array) -> tuple[str, tuple[str, ...]]:
     return (text, ()) if len(far) == len(share) else ('', (text,))
 
 
-def _of_description(
-    datasets: Sequence[Dataset], model: RobotModel, torque: Array, prior: Array, dq: Array, ddq: Array
-) -> Array:
+def _of_description(datasets: Sequence[Dataset], model: RobotModel) -> Array:
     """Return the factors of torques over the description's, shape (n,), NaN where the data do not determine them.
 
     Where accelerations are too noisy for that, gravity alone may tell, which needs positions only.
     """
-    q = _thinned(datasets, model, 'q')
+    q, dq, ddq, torque = (_thinned(datasets, model, name) for name in ('q', 'dq', 'ddq', 'tau_filtered'))
     gravity = inverse_dynamics(model, q, np.zeros_like(q), np.zeros_like(q))
     size = gravity.std(axis=0)
     gravity[:, size < _SLIGHT * size.max()] = 0.0  # of an axis that is vertical but for digits
-    whole, alone = (prior_factors(torque, each, dq, ddq) for each in (prior, gravity))
+    whole, alone = (prior_factors(torque, each, dq, ddq) for each in (inverse_dynamics(model, q, dq, ddq), gravity))
     return np.where(np.isfinite(whole), whole, alone)
 
 
@@ -371,12 +367,6 @@ def _clipped(torque: Array, model: Array) -> float:
         if often and beside and np.std(model[at]) > _OFF * _LEVEL * span:
             return float(at.mean())
     return 0.0
-
-
-def _beside_prior(datasets: Sequence[Dataset], model: RobotModel) -> tuple[Array, Array, Array, Array]:
-    """Return measured torque, the description's torque, velocity and acceleration, shapes (N, n)."""
-    q, dq, ddq, torque = (_thinned(datasets, model, name) for name in ('q', 'dq', 'ddq', 'tau_filtered'))
-    return torque, inverse_dynamics(model, q, dq, ddq), dq, ddq
 
 
 def _thinned(datasets: Sequence[Dataset], model: RobotModel, name: str) -> Array:

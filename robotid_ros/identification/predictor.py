@@ -21,7 +21,7 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import Samples, evenly_weighted
+from robotid_ros.identification.samples import Samples, evenly_weighted, listed
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import predicted_torque
@@ -133,13 +133,11 @@ class TorquePredictor:
         return self.at_joints(self._predicted(self._samples(datasets)))
 
     def _samples(self, datasets: Dataset | Sequence[Dataset]) -> Samples:
-        listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
-        return evenly_weighted(listed, self.model, self.result.torque_bandwidth)
+        return evenly_weighted(listed(datasets), self.model, self.result.torque_bandwidth)
 
     def in_arm_coordinates(self, datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
         """Return recordings in the coordinates of the description, as the identification found them to differ."""
-        listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
-        return [self.setup.dataset(dataset, self.model.joint_names) for dataset in listed]
+        return [self.setup.dataset(dataset, self.model.joint_names) for dataset in listed(datasets)]
 
     def prepared(self, datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
         """Return recordings prepared like those of the training: same coordinates, filter and delay of the torque."""

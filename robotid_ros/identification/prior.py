@@ -189,11 +189,6 @@ def _rods(model: RobotModel, mass: Array) -> Array:
     return result
 
 
-def as_large_as(target: Array, expected: Array) -> float:
-    """Return how many times as large a measured torque, shape (N, n), is as some prior expects, from squares (n,)."""
-    return float(np.linalg.norm(target) / np.sqrt(max(float(np.sum(expected)), 1e-300)))
-
-
 def description_prior(model: RobotModel, base: BaseParameters, samples: Samples, *, rotor_inertia: bool) -> Prior:
     """Return the prior of an arm's base parameters.
 
@@ -216,7 +211,8 @@ def description_prior(model: RobotModel, base: BaseParameters, samples: Samples,
         some = samples.thinned(ENOUGH // 10)
         rows = base.regressor(some.q, some.dq, some.ddq)
         squares = covariance + np.outer(grouping @ mean, grouping @ mean)
-        size = as_large_as(some.target, np.einsum('Nnb,bc,Nnc->n', rows, squares, rows, optimize=True))
+        expected = float(np.sum(np.einsum('Nnb,bc,Nnc->n', rows, squares, rows, optimize=True)))
+        size = float(np.linalg.norm(some.target) / np.sqrt(max(expected, 1e-300)))
         mean, covariance = size * mean, size**2 * covariance
     return Prior.of_groups(grouping, mean, covariance)
 

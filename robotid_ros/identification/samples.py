@@ -28,7 +28,6 @@ ENOUGH = 4500  # samples that tell as much as all: by which models are compared;
 CHUNK = 2048  # samples computed together, which stay in the processor's cache
 EXCERPTS = 8  # stretches that a long recording is cut down to, spread over its whole duration
 _FILTERED = 0.45  # share of the sampling rate; a low-pass with a higher cutoff has no visible effect
-_PAST = ('slide', 'slip')
 _RESTING = 1e-4  # weight of a sample at rest beside one in motion; a joint that never moves still counts
 _PER_PERIOD = 25.0  # samples kept in one period of the narrowest low-pass; more are redundant
 
@@ -249,7 +248,8 @@ class Samples:
             stop = start + len(range(part.start, part.stop, step))
             runs.append(replace(run, start=start, stop=stop, rate=run.rate / step))
             start = stop
-        arrays = {name: getattr(self, name) for name in ('q', 'dq', 'ddq', 'target', 'measured', 'weight', *_PAST)}
+        names = ('q', 'dq', 'ddq', 'target', 'measured', 'weight', 'slide', 'slip')
+        arrays = {name: getattr(self, name) for name in names}
         taken: dict[str, Any] = {name: None if values is None else values[rows] for name, values in arrays.items()}
         return replace(self, runs=tuple(runs), rows=rows if self.rows is None else self.rows[rows], **taken)
 
@@ -351,6 +351,11 @@ def as_samples(
         weight=weight,
         runs=tuple(runs),
     )
+
+
+def listed(datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
+    """Return one dataset or several as a list."""
+    return [datasets] if isinstance(datasets, Dataset) else list(datasets)
 
 
 def evenly_weighted(datasets: Sequence[Dataset], model: RobotModel, bandwidth: float | None) -> Samples:

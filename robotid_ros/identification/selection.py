@@ -59,13 +59,6 @@ from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
 
 FRICTION_SEQUENCE = ('coulomb', 'coulomb_viscous', 'static', 'stribeck')
-_NOT_PASSED = (
-    'no friction model keeps all joints below their thresholds on the test set; this is the best one by validation'
-)
-_FRICTION_CHANGES = (
-    'with friction fitted again the test is passed, but not with the friction of the validation set: friction differs '
-    'from recording to recording'
-)
 _ALIKE = 0.05  # of a motion: two runs that differ by less follow one reference
 TRAINING = ('auto', 'alternating', 'ols', 'wls', 'irls')
 
@@ -330,8 +323,13 @@ class _Contest:
             f'{"passed" if passed else "failed; next friction model"}; {_spelled(kept)} N m with the friction of the '
             'validation'
         )
-        reason = '' if (kept < self.limit).all() else _FRICTION_CHANGES
-        return replace(winner, passed=passed, reason=reason if passed else winner.reason)
+        if not passed:
+            return winner
+        changes = (
+            'with friction fitted again the test is passed, but not with the friction of the validation set: friction '
+            'differs from recording to recording'
+        )
+        return replace(winner, passed=True, reason='' if (kept < self.limit).all() else changes)
 
     def _trained(self, run: int, name: str) -> tuple[_Winner, Array]:
         """Return a model from one trajectory, validated, and its torque errors (n,) in training [N m]."""
@@ -355,7 +353,8 @@ class _Contest:
                 parameters=each,
                 error=0.0,
                 passed=False,
-                reason=_NOT_PASSED,
+                reason='no friction model keeps all joints below their thresholds on the test set; this is the best '
+                'one by validation',
             )
             for each in parameters
         ]

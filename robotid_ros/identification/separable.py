@@ -27,7 +27,7 @@ from robotid_ros.identification.samples import Samples
 _GRID = (0.15, 0.4, 0.65, 0.9)  # of the logarithmic range of a shape parameter
 _SCALE_RANGE = (1e-3, 0.5)  # of the largest speed: from nearly a step to nearly a line
 _STEP = 1e-4  # of a logarithm, for central differences
-_TOLERANCE = 1e-6  # relative decrease of the cost that counts as converged
+_TOLERANCE, _STEPS = 1e-6, 25  # relative decrease of the cost that counts as converged; Gauss-Newton steps at most
 
 
 class _Problem:
@@ -165,8 +165,6 @@ def separable_least_squares(
     *,
     fit_scale: bool,
     filtered: Array | None = None,
-    start: Array | None = None,
-    iterations: int = 25,
 ) -> tuple[FrictionModel, Array, Array, int]:
     """Return base, friction and shape parameters of all joints at the weighted minimum.
 
@@ -182,10 +180,6 @@ def separable_least_squares(
         Find the width of the smoothed sign of each joint too.
     filtered : ndarray, shape (N, n, b), optional
         Base regressor out of the low-passes, where it is at hand.
-    start : ndarray, shape (n, s + fit_scale), optional
-        Logarithms of the shapes, and of the width, to start from; by default the best of a grid.
-    iterations : int
-        Gauss-Newton steps at most.
 
     Returns
     -------
@@ -198,12 +192,12 @@ def separable_least_squares(
         How many linear ones were solved.
     """
     problem = _Problem(rigid, samples, friction, fit_scale, filtered)
-    theta = _start(problem) if start is None else np.clip(start, problem.lower, problem.upper)
+    theta = _start(problem)
     parameters, cost, squares = problem.solve(theta)
     problem.reweigh(squares)
     parameters, cost, squares = problem.solve(theta)
     damping, converged = 1e-3, theta.shape[1] == 0
-    for _ in range(iterations):
+    for _ in range(_STEPS):
         if converged:
             break
         trial_theta = _step(problem, theta, parameters, damping)

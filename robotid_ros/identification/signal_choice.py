@@ -133,11 +133,6 @@ def _shifted(dataset: Dataset, delay: float, trimmed: float | None = None) -> Da
     return replace(dataset, q=moved['q'], dq=moved['dq'], ddq=moved['ddq']).select(keep)
 
 
-def shifted_alike(datasets: Sequence[Dataset], delay: float, last: float = _DELAYS[-1]) -> list[Dataset]:
-    """Return datasets with their motion shifted by a delay [s], of the same samples for any up to the ``last``."""
-    return [_shifted(dataset, delay, last + 0.5 / dataset.rate) for dataset in datasets]
-
-
 def _vertex(tried: dict[float, Score], best: float) -> list[float]:
     """Return the delay [s] of least error between those tried, to a tenth of a millisecond.
 
@@ -180,11 +175,14 @@ def choose_delay(
     """
 
     def search(last: float) -> tuple[float, Decision, bool]:
-        still = shifted_alike(datasets, 0.0, last)
+        def shifted(delay: float) -> list[Dataset]:  # of the same samples for any delay
+            return [_shifted(dataset, delay, last + 0.5 / dataset.rate) for dataset in datasets]
+
+        still = shifted(0.0)
         label, tried = groups(samples_of(still), GROUPS), dict[float, float]()
 
         def errors(delay: float) -> Score:
-            moved = samples_of(shifted_alike(datasets, delay, last))
+            moved = samples_of(shifted(delay))
             speed = np.abs(moved.dq) / np.maximum(np.abs(moved.dq).max(axis=0), 1e-9)
             score = terms.score(replace(moved, weight=moved.weight * (speed > _SETTLED)), label)
             tried[delay] = score.value
@@ -215,13 +213,12 @@ def choose_lag(terms: Terms, few: Samples, samples: Samples) -> tuple[float, Dec
     """
     label = groups(few, GROUPS)
     plain = terms.base.regressor(few.q, few.dq, few.ddq)
-    rigid, rigid_recorded = few.passed(plain)
+    rigid = few.passed(plain)
 
     def errors(lag: float) -> Score:
         late = terms.late(lag)
-        past = late.past(few, samples)
-        own, own_recorded = past.passed(late.own(past, plain))
-        return late.judged(Bench.of_rows(past, label, rigid, own, rigid_recorded, own_recorded), past)[0]
+        past = few.sliding(late.friction, samples)
+        return late.judged(Bench.of_rows(past, label, rigid, past.passed(late.own(past, plain))), past)[0]
 
     return _constant('lag of friction', _enough(terms, samples.q.size), errors, _DELAYS, _between)
 

@@ -133,22 +133,32 @@ def alternate(
     step : callable, optional
         Finds the friction parameters, from friction data; by default the dynamics data are the friction data too.
     """
-    samples = dynamics.samples
+    samples, count = dynamics.samples, len(dynamics.base.independent)
+    gram = dynamics.information(friction_model('coulomb'), np.zeros((samples.n, 0)), None).gram[:, :count, :count]
+
+    def bodies(torque: Array) -> Array:
+        """Return the base parameters that explain a torque best."""
+        right_side = np.zeros(count)
+        for piece in dynamics.pieces():
+            weight = piece.samples.weight * precision
+            right_side += np.einsum('Nnb,Nn->b', piece.rigid, torque[piece.rows] * weight)
+        return quick_solve(np.tensordot(precision, gram, axes=1), right_side, 0, None)
+
+    def rubbing(load: Array) -> Array:
+        return samples.filtered(friction.torque(samples.dq, parameters, load, samples.q))
+
     step = partial(fit_friction, dynamics, friction) if step is None else step
-    matrix, right_side = _dynamics_step(dynamics)
     precision = np.ones(samples.n)
-    values = quick_solve(matrix(precision), right_side(samples.target, precision), 0, None) if start is None else start
+    values = bodies(samples.target) if start is None else start
     errors: list[Array] = []
     usable = settled = False
     all_samples = np.zeros(samples.n)
     parameters = np.zeros((samples.n, len(friction.linear_names) + len(friction.shape_names)))
     for _ in range(max_iterations):
         parameters = step(values)
-        resisting = _friction_torque(dynamics, friction, parameters, dynamics.torque(values))
-        values = quick_solve(matrix(precision), right_side(samples.target - resisting, precision), 0, None)
+        values = bodies(samples.target - rubbing(dynamics.torque(values)))
         load = dynamics.torque(values)
-        resisting = _friction_torque(dynamics, friction, parameters, load)
-        residual = samples.target - samples.filtered(load) - resisting
+        residual = samples.target - samples.filtered(load) - rubbing(load)
         weighted = np.sum(samples.weight * residual**2, axis=0) / np.maximum(samples.weight.sum(axis=0), 1e-12)
         error, all_samples = np.sqrt(weighted), np.sqrt(np.mean(residual**2, axis=0))
         floor = 1e-12 * max(float(np.mean(samples.target**2)), 1e-12)
@@ -166,29 +176,6 @@ def alternate(
         usable=usable,
         settled=settled,
     )
-
-
-def _friction_torque(rows: Rows, friction: FrictionModel, parameters: Array, load: Array) -> Array:
-    return rows.samples.filtered(friction.torque(rows.samples.dq, parameters, load, rows.samples.q))
-
-
-def _dynamics_step(rows: Rows) -> tuple[Callable[[Array], Array], Callable[[Array, Array], Array]]:
-    """Return functions for the normal matrix and the right-hand side of the base parameters alone."""
-    count = len(rows.base.independent)
-    everything = rows.information(friction_model('coulomb'), np.zeros((rows.samples.n, 0)), None)
-    gram = everything.gram[:, :count, :count]
-
-    def matrix(precision: Array) -> Array:
-        return np.asarray(np.tensordot(precision, gram, axes=1))
-
-    def right_side(torque: Array, precision: Array) -> Array:
-        total = np.zeros(count)
-        for piece in rows.pieces():
-            weight = piece.samples.weight * precision
-            total += np.einsum('Nnb,Nn->b', piece.rigid, torque[piece.rows] * weight)
-        return total
-
-    return matrix, right_side
 
 
 def _minimise_by_bees(

@@ -56,7 +56,7 @@ from robotid_ros.identification.plausibility import (
 )
 from robotid_ros.identification.predictor import described_by
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import Samples
+from robotid_ros.identification.samples import Samples, listed
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.setup_search import find_setups
 from robotid_ros.identification.signal_choice import like_training
@@ -129,9 +129,9 @@ def identify(
     config = (config or IdentificationConfig()).changed(settings)
     if config.friction != 'auto':
         friction_model(without_ripple(config.friction))  # refuses unknown options before any work
-    training = _listed(datasets)
-    listed = [friction_data] if isinstance(friction_data, FrictionStrokes) else list(friction_data)
-    strokes = FrictionStrokes.joined([each.of_joints(model.joint_names) for each in listed]) if listed else None
+    training = listed(datasets)
+    sweeps = [friction_data] if isinstance(friction_data, FrictionStrokes) else list(friction_data)
+    strokes = FrictionStrokes.joined([each.of_joints(model.joint_names) for each in sweeps]) if sweeps else None
     if strokes is not None and model.has_coupled_drives:
         raise IdentificationError(
             'in a friction sweep one joint moves at a time, but with coupled drives several motors turn: identify '
@@ -175,14 +175,14 @@ def identify(
     report(0.85, 'make the parameters physically consistent')
     judges = {}
     for name, given in (('validation', validation), ('test', test)):
-        if _listed(given):
-            ready = [setup.dataset(each, model.joint_names) for each in _listed(given)]
+        if listed(given):
+            ready = [setup.dataset(each, model.joint_names) for each in listed(given)]
             judges[name] = like_training(ready, chosen.cutoff, chosen.delay)
     beaten = ''
     if len(ways) > 1 and 'validation' in judges:
         rows, fit, decision, beaten = preferred_in_validation(chosen, fit, ways, judges['validation'])
         chosen = replace(chosen, rows=rows, decisions=(*chosen.decisions, decision))
-    result = conclude(chosen, fit, config, judges, provenance_of(training, judges, config, listed), doubt=beaten)
+    result = conclude(chosen, fit, config, judges, provenance_of(training, judges, config, sweeps), doubt=beaten)
     late = (
         f'the recorded torques come {1e3 * abs(chosen.delay):.3g} ms {"after" if chosen.delay > 0.0 else "before"} the '
         'motion that they belong to: that is taken out here, and of what judges, which is taken to be recorded alike'
@@ -193,7 +193,7 @@ def identify(
         error = judged.relative_error_total
         if error > max(_ELSEWHERE[0] * learnt.relative_error_total, _ELSEWHERE[1]):
             report(0.97, 'compare the recordings to judge by with the description')
-            notes = (*notes, *_apart(training, _listed(validation), model, setup))
+            notes = (*notes, *_apart(training, listed(validation), model, setup))
     result = replace(result, notes=notes)
     report(1.0, 'done')
     return result
@@ -202,7 +202,7 @@ def identify(
 def _apart(training: Sequence[Dataset], judging: Sequence[Dataset], model: RobotModel, setup: SetUp) -> list[str]:
     """Return a sentence for each difference that training and recordings to judge by do not share, or show together."""
     found, both = (find_setups(datasets, model)[0][-1].findings for datasets in (judging, [*training, *judging]))
-    here, there = ({each.about: each for each in listed} for listed in (setup.findings, found))
+    here, there = ({each.about: each for each in findings} for findings in (setup.findings, found))
     there |= {each.about: each for each in both if each.kind == 'change'}
     said = 'the recordings to judge by were made in another set-up'
     new = [f'{said}: {each.text}; {each.remedy}' for key, each in there.items() if key not in here]
@@ -277,7 +277,7 @@ def conclude(
         text = f'physically consistent; {physical.error_ratio:.4f} times the unconstrained torque error'
         decisions = (*decisions, Decision(subject='parameters', chosen=text))
     sets = {'training': list(chosen.datasets), **judges}
-    metrics = {name: fit_metrics(chosen, fit, listed) for name, listed in sets.items()}
+    metrics = {name: fit_metrics(chosen, fit, each) for name, each in sets.items()}
     seen = judge = 'validation' if 'validation' in metrics else 'training'
     left_out: HeldOut | None = None
     if judge == 'training' and config.automatic:
@@ -315,7 +315,7 @@ def conclude(
             notes = (said,)
     if not fit.converged and limit is not None:
         usable, reason = False, fit.reason
-    solid_metrics = {name: fit_metrics(chosen, solid, listed) for name, listed in sets.items()}
+    solid_metrics = {name: fit_metrics(chosen, solid, each) for name, each in sets.items()}
     uses = good_for(
         metrics[judge],
         left_by_bodies(metrics[judge], metrics[seen], solid_metrics[seen]),
@@ -396,10 +396,6 @@ def require_data(
         raise IdentificationError(
             f'no joint moves in the data ({", ".join(model.joint_names)}); record an exciting trajectory'
         )
-
-
-def _listed(datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
-    return [datasets] if isinstance(datasets, Dataset) else list(datasets)
 
 
 def provenance_of(

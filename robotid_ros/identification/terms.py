@@ -36,7 +36,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.dynamics import BaseParameters
 from robotid_ros.friction import FrictionModel, friction_model
-from robotid_ros.identification.information import ITERATIONS, PASSES, ROUNDING, Information, solved
+from robotid_ros.identification.information import ITERATIONS, PASSES, ROUNDING, Information, gather, solved
 from robotid_ros.identification.judge import Bench, Score
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples
@@ -215,10 +215,6 @@ class Terms:
         """Return the same terms with friction that turns late [s]."""
         return replace(self, friction=replace(self.friction, lag=lag))
 
-    def past(self, samples: Samples, whole: Samples | None = None) -> Samples:
-        """Return samples, taken from ``whole`` where that is given, with what friction has of its past."""
-        return samples.sliding(self.friction, whole)
-
     def own(self, samples: Samples, rigid: Array) -> Array:
         """Return the friction columns, shape (N, n, k), before any filter."""
         load = None
@@ -238,11 +234,11 @@ class Terms:
         """Return the same terms with the load, and with the independent samples that the residual shows."""
         terms = self
         rigid = self.base.regressor(samples.q, samples.dq, samples.ddq)
-        filtered, label = samples.filtered(rigid), np.zeros(len(samples), dtype=int)
+        filtered = samples.filtered(rigid)
         seconds = sum(len(run) / run.rate for run in samples.runs)
         for _ in range(2):  # the load is the measured torque first, then that of the parameters
             own = samples.filtered(terms.own(samples, rigid))
-            info = Bench.of_rows(samples, label, filtered, own, filtered, own).total
+            info = gather(filtered, own, samples.target, samples.weight)
             assert terms.described is not None
             weights = self._weights(weigh(info, terms.described, terms.share(samples)))
             values = terms.solved(info, weights.precision, weights.prior)

@@ -128,9 +128,6 @@ _BEATEN, _MATTERS = 1.05, 1.0  # times the plain fit's error, and % of the torqu
 STILL = 0.05  # rad or m: a joint that moves less holds its position, and its friction cannot be identified
 
 
-_WHERE = {'held_out': 'states that were left out'}
-_HINTS = {'validation': ': is it the same arm, in the same units?'}
-_ANOTHER = 'record a longer, varied one, or give another with --validate'
 COMPARE = 'compare payload, mount and torque signals with what was said of them, and excite the arm more'
 
 
@@ -299,7 +296,11 @@ def of_another_motion(held_out: float, elsewhere: float, varies: float) -> tuple
     )
     if flat:
         said += f'; of what the torque varies by, the model leaves {varies:.0f} %: it tells hardly more than a constant'
-    advice = f'the motion is too short, or too much alike: {_ANOTHER}' if flat or elsewhere > held_out else COMPARE
+    advice = COMPARE
+    if flat or elsewhere > held_out:
+        advice = (
+            'the motion is too short, or too much alike: record a longer, varied one, or give another with --validate'
+        )
     return said, flat or left > _WRONG, advice
 
 
@@ -408,7 +409,7 @@ def judge_joints(
     judged_by : str
         Name of the data that judge, for the sentences.
     """
-    result, where = [], _WHERE.get(judged_by, judged_by)
+    result, where = [], 'states that were left out' if judged_by == 'held_out' else judged_by
     for j, joint in enumerate(metrics.joint_names):
         fault, usable = faults[j], False
         error, relative = float(metrics.rmse[j]), float(metrics.relative_error[j])
@@ -471,7 +472,9 @@ def overall(
         return False, f'the data leave {len(still_open)} of {base} base parameters open: {listed}; excite all joints'
     wrong = [verdict for verdict in joints if not verdict.usable]
     if total > _WRONG:
-        hint = f': {cause}' if cause else _HINTS.get(judged_by, '')
+        hint = f': {cause}' if cause else ''
+        if not cause and judged_by == 'validation':
+            hint = ': is it the same arm, in the same units?'
         known = _told(wrong)
         text = f'the model leaves {total:.0f} % of the torque unexplained in {judged_by}{hint}'
         return False, f'{text}; {known}' if known else text
