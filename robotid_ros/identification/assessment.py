@@ -32,13 +32,13 @@ from robotid_ros.identification.judge import (
     predicted_by_others,
 )
 from robotid_ros.identification.model_choice import Chosen, samples_of_datasets
-from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
+from robotid_ros.identification.samples import ENOUGH, LEAST_RANGE, Samples, evenly_weighted
 from robotid_ros.identification.terms import Terms
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.identification.verdict import Metrics, beaten_by_plain, left_of_variation, torque_metrics
 from robotid_ros.model.robot_model import RobotModel
 
-_BEYOND, _LEAST_REACH = 1.5, 0.1  # of another motion: times the range, at least so far [rad or m]
+_BEYOND = 1.5  # times the range: where another motion goes
 
 
 def first_answer(datasets: Sequence[Dataset], model: RobotModel, base: BaseParameters) -> float:
@@ -141,7 +141,7 @@ def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
     """
     samples, rng, friction = rows.samples, np.random.default_rng(0), fit.friction
     low, high = samples.q.min(axis=0), samples.q.max(axis=0)
-    reach = np.maximum(_BEYOND * 0.5 * (high - low), _LEAST_REACH)
+    reach = np.maximum(_BEYOND * 0.5 * (high - low), LEAST_RANGE)
     shape = (ENOUGH // 4, samples.n)
     q = 0.5 * (low + high) + reach * rng.uniform(-1.0, 1.0, shape)
     dq, ddq = (rng.standard_normal(shape) * signal.std(axis=0) for signal in (samples.dq, samples.ddq))

@@ -35,7 +35,7 @@ from robotid_ros.identification.prior import Prior, description_prior, is_placeh
 from robotid_ros.identification.samples import ENOUGH, Samples
 from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.identification.source_methods import alternate, bee_colony
-from robotid_ros.identification.stroke_friction import gravity_along, stroke_friction
+from robotid_ros.identification.stroke_friction import stroke_friction
 from robotid_ros.identification.terms import PLAIN, Terms
 from robotid_ros.identification.torque_fit import TorqueFit
 
@@ -188,7 +188,8 @@ def estimate(
     The ways to fit that were compared are returned too, that which was taken first; none where nothing was.
     """
     if config.estimator == 'alternating':
-        return *_alternating(chosen, config), ()
+        fit, decision = alternate(chosen, config)
+        return fit, (decision,), ()
     if config.estimator == 'bee-colony':
         return *_bees(chosen, config), ()
     if config.estimator == 'auto':
@@ -201,37 +202,6 @@ def estimate(
     prior = chosen.stroke_prior(variance)
     fit = least_squares(chosen.rows, chosen.friction, chosen.shape, estimator=method, prior=prior)
     return fit, (Decision(subject='estimator', chosen=config.estimator),), ()
-
-
-def _alternating(chosen: Chosen, config: IdentificationConfig) -> tuple[TorqueFit, tuple[Decision, ...]]:
-    """Alternate from the description's parameters, where it has some; friction data give the friction."""
-    rows, friction, strokes = chosen.rows, chosen.friction, chosen.strokes
-    base, limit = rows.base, config.thresholds(chosen.model)
-
-    def step(values: Array) -> Array:
-        assert strokes is not None
-        return stroke_friction(friction, strokes, gravity_along(strokes, base, values)).parameters
-
-    found = alternate(
-        rows,
-        friction,
-        thresholds=limit,
-        max_iterations=config.max_iterations,
-        start=None if is_placeholder(chosen.model) else np.array(base.values),
-        step=None if strokes is None else step,
-    )
-    fit = fit_of_parameters(
-        rows,
-        friction,
-        found.base_values,
-        found.friction_parameters,
-        converged=found.usable,
-        reason=found.reason(chosen.model.joint_names, limit),
-        prior=chosen.stroke_prior(),
-    )
-    note = f'alternating, {len(found.errors)} iterations{"" if found.usable else ", not usable"}'
-    last = Alternative(name='last iteration', error=found.errors[-1])
-    return fit, (Decision(subject='estimator', chosen=note, alternatives=(last,)),)
 
 
 def _bees(chosen: Chosen, config: IdentificationConfig) -> tuple[TorqueFit, tuple[Decision, ...]]:

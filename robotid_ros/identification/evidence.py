@@ -33,15 +33,15 @@ from robotid_ros.identification.information import (
 )
 from robotid_ros.identification.judge import Bench, Score
 from robotid_ros.identification.prior import Prior, standard_prior
-from robotid_ros.identification.samples import Samples
+from robotid_ros.identification.samples import LEAST_RANGE, Samples
 from robotid_ros.identification.setup import SetUp, several_units
+from robotid_ros.identification.terms import SMOOTH
 from robotid_ros.model.robot_model import RobotModel
 
 _TURN_STEPS = 6  # Gauss-Newton steps of a free direction of gravity; it moves by less than a degree in the last ones
 _ANY_GRAVITY = np.array([3.0, 5.0, -7.0])  # along no first axis, where it would hide parameters
-_SPRING, _RANGE = 0.3, 0.1  # of a joint's torque over its range [rad or m]: what a spring or a counterbalance may take
+_SPRING = 0.3  # of a joint's torque over its range: what a spring or a counterbalance may take
 _KEPT = 16  # Gram matrices
-_STRIBECK = 0.05  # of the largest speed, the width of what friction is larger by near standstill
 _NO_ERROR = 0.3, 0.03, 1e-3  # of a joint's effort: what counts as no error, step by step
 _HELD = 0.005  # weight of a factor's logarithm, so that a joint which hardly acts on another keeps its own
 _FACTOR = 1e4  # largest of a joint
@@ -138,7 +138,7 @@ class Evidence:
         mean[: b + n] = np.sqrt(square) * self.bodies.mean
         precision[: b + n, : b + n] = self.bodies.precision / square
         springs = np.arange(b + 4 * n, b + 5 * n)
-        range_ = np.maximum(np.einsum('jkk->k', info.gram[:, springs[:, None], springs]) / info.count, _RANGE**2)
+        range_ = np.maximum(np.einsum('jkk->k', info.gram[:, springs[:, None], springs]) / info.count, LEAST_RANGE**2)
         precision[springs, springs] = range_ / (_SPRING**2 * info.power)
         added = np.arange(b + 5 * n, m)
         precision[added, added] = np.resize(self.added, len(added)) / square
@@ -273,7 +273,7 @@ def mutual_factors(rows: Array, dq: Array, torque: Array) -> Array:
     for j in range(n):
         speed, fastest = dq[:, j], float(np.abs(dq[:, j]).max(initial=0.0))
         moving = np.abs(speed) > AT_REST * fastest
-        sign, near = np.sign(speed), np.exp(-np.abs(speed) / (_STRIBECK * fastest + 1e-300))
+        sign, near = np.sign(speed), np.exp(-np.abs(speed) / (SMOOTH * fastest + 1e-300))
         own = np.stack([sign, speed, sign * speed**2, sign * near, np.ones(len(speed))], axis=1)[moving]
         signals = np.concatenate([rows[moving, j], torque[moving, j, None]], axis=1)
         if moving.sum() <= 2 * own.shape[1]:

@@ -412,10 +412,6 @@ class Rows:
         """Return the rigid body's torque before any filter, shape (N, n), of base parameters (b,) [N m]."""
         return np.concatenate([self._rigid(part) @ values for _, part in self._parts()])
 
-    def rigid(self) -> Array:
-        """Return the base regressor of all rows before any filter, shape (N, n, b)."""
-        return np.concatenate([self._rigid(part) for _, part in self._parts()])
-
     def information(
         self, friction: FrictionModel, shape: Array, load: Array | None, weight: Array | None = None
     ) -> Information:

@@ -36,14 +36,15 @@ from robotid_ros.identification.information import (
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.torque_fit import TorqueFit, covariance_of_estimate
+from robotid_ros.identification.verdict import KNOWN
 
 LinearEstimator: TypeAlias = Literal['ols', 'wls', 'irls']
 
 _HUBER = 1.345  # 95 % efficient on normal noise (Huber, Annals of Mathematical Statistics 35, 1964)
 _BIN = 0.04  # s, short against the periods of an arm's motion
-# A base parameter may be dropped where its relative deviation is above both: this, and so many times the smallest
-# (Pham and Gautier, 1991).
-_NEGLIGIBLE, _ESSENTIAL_RATIO = 0.1, 10.0
+_RATIO = (
+    10.0  # times the smallest relative deviation: a base parameter of a larger one may be dropped, if it is not known
+)
 
 
 def least_squares(
@@ -315,7 +316,7 @@ def essential_parameters(matrix: Array, values: Array, std: Array, base: int) ->
             break
         relative = np.sqrt(np.maximum(np.diag(covariance)[active], 0.0)) / np.maximum(np.abs(current[active]), 1e-300)
         worst = int(active[np.argmax(relative)])
-        if relative.max() <= max(_ESSENTIAL_RATIO * float(relative.min()), _NEGLIGIBLE):
+        if relative.max() <= max(_RATIO * float(relative.min()), 0.01 * KNOWN):
             break
         # the estimate and covariance of the others, given that this parameter is zero
         gain = covariance[:, worst] / covariance[worst, worst]

@@ -29,7 +29,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from robotid_ros.arrays import Array
 from robotid_ros.friction import FrictionModel
-from robotid_ros.identification.information import solve
+from robotid_ros.identification.information import ITERATIONS, solve
 from robotid_ros.identification.prior import believable_prior
 from robotid_ros.model.inertia import pseudo_inertia
 from robotid_ros.model.robot_model import RobotModel
@@ -53,20 +53,14 @@ class PhysicalFit:
         Not negative.
     linear : ndarray, shape (n, k)
         Linear friction parameters, dissipative.
-    regularisation : float
-        gamma, in units of the log-likelihood.
     error_ratio : float
         Weighted torque error over that of the unconstrained minimum.
-    iterations : int
-        Newton steps.
     """
 
     inertial: Array
     rotor_inertia: Array
     linear: Array
-    regularisation: float
     error_ratio: float
-    iterations: int
 
     def standard(self, *, rotor_inertia: bool) -> Array:
         """Return the standard parameters in the order of the regressor's columns, with or without rotor inertia."""
@@ -158,13 +152,13 @@ class _Objective:
         step = -gradient * scale**2
         return step, float(-gradient @ step)
 
-    def minimise(self, x: Array, gamma: float, barrier: float, limit: int) -> tuple[Array, int]:
+    def minimise(self, x: Array, gamma: float, barrier: float, limit: int) -> Array:
         """Return the minimum by damped Newton steps, from a strictly feasible x."""
         value = self.value(x, gamma, barrier)
-        for count in range(limit):
+        for _ in range(limit):
             step, decrement = self.newton(x, gamma, barrier)
             if decrement < 1e-4 * gamma + 1e-13 * abs(value):  # far below the effect of gamma itself
-                return x, count
+                return x
             length = 1.0
             while length > 1e-12:
                 trial = self.value(x + length * step, gamma, barrier)
@@ -172,9 +166,9 @@ class _Objective:
                     break
                 length *= 0.5
             else:
-                return x, count
+                return x
             x, value = x + length * step, trial
-        return x, limit
+        return x
 
 
 def physical_parameters(
@@ -217,28 +211,25 @@ def physical_parameters(
     objective = _Objective(matrix, vector, grouping, prior, model.rotor_inertia, friction, bounded, square)
     least = max(float(square - vector @ free), 1e-12 * square)
     x = objective.start
-    total = 0
     misfits: list[tuple[float, float, Array]] = []
     scale = max(least, 1e-9 * square)
     gamma = square
     while regularisation is None or gamma > regularisation:
-        x, count = objective.minimise(x, gamma, min(gamma, 1e-6 * scale), 60)
-        total += count
+        x = objective.minimise(x, gamma, min(gamma, 1e-6 * scale), ITERATIONS)
         misfits.append((gamma, _misfit(objective, x, square), x))
         if regularisation is None and 8.0 * model.n * gamma < _RISE * max(misfits[-1][1], scale):
             break  # a barrier of 4 n logarithms is at most 4 n gamma above the minimum
         gamma *= _STEP
     if regularisation is not None:
-        x, count = objective.minimise(x, max(regularisation, 1e-12), max(regularisation, 1e-12) * 1e-3, 100)
-        total += count
-        gamma = regularisation
+        weight = max(regularisation, 1e-12)
+        x = objective.minimise(x, weight, weight * 1e-3, 100)
     else:
         best = max(min(misfit for _, misfit, _ in misfits), 1e-9 * square)  # less is round-off
         allowed, most = best * (1.0 + _RISE), np.inf
         if described:
             allowed, most = max(allowed, best + _SIGNIFICANT), 1.0
         light = [entry for entry in misfits if entry[0] <= most] or misfits[-1:]
-        gamma, _, x = next((entry for entry in light if entry[1] <= allowed), light[-1])
+        _, _, x = next((entry for entry in light if entry[1] <= allowed), light[-1])
     solution = objective.change @ x
     n = model.n
     b = grouping.shape[0]
@@ -246,9 +237,7 @@ def physical_parameters(
         inertial=x[: 10 * n].reshape(n, 10),
         rotor_inertia=x[10 * n : objective.p] if objective.p > 10 * n else np.zeros(n),
         linear=solution[b:].reshape(n, -1) if len(vector) > b else np.zeros((n, 0)),
-        regularisation=float(gamma),
         error_ratio=float(np.sqrt(max(_misfit(objective, x, square), 0.0) / least)),
-        iterations=total,
     )
 
 

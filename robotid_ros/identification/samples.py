@@ -27,6 +27,7 @@ from robotid_ros.signals.filtering import zero_phase_low_pass
 ENOUGH = 4500  # samples that tell as much as all: by which models are compared; of what costs more for each, a part
 CHUNK = 2048  # samples computed together, which stay in the processor's cache
 EXCERPTS = 8  # stretches that a long recording is cut down to, spread over its whole duration
+LEAST_RANGE = 0.1  # rad or m: a joint that moves less is taken to move so far, where a range is divided by or widened
 _FILTERED = 0.45  # share of the sampling rate; a low-pass with a higher cutoff has no visible effect
 _RESTING = 1e-4  # weight of a sample at rest beside one in motion; a joint that never moves still counts
 _PER_PERIOD = 25.0  # samples kept in one period of the narrowest low-pass; more are redundant

@@ -334,11 +334,13 @@ class _Contest:
     def _trained(self, run: int, name: str) -> tuple[_Winner, Array]:
         """Return a model from one trajectory, validated, and its torque errors (n,) in training [N m]."""
         friction, rows, strokes = friction_model(name), self._rows([self.runs[run]]), self._strokes([run])
-        shape = np.zeros((rows.samples.n, 0))
+        samples = rows.samples
+        shape = np.zeros((samples.n, 0))
         if friction.shape_names and strokes is not None:
             shape = stroke_friction(friction, strokes).shape
         elif friction.shape_names and self.config.estimator != 'alternating':  # it finds the shape by itself
-            _, _, found, _ = separable_least_squares(rows.rigid(), rows.samples, friction, fit_scale=False)
+            rigid = self.base.regressor(samples.q, samples.dq, samples.ddq)
+            _, _, found, _ = separable_least_squares(rigid, samples, friction, fit_scale=False)
             shape = found[:, len(friction.signed) :]
         chosen = replace(self._chosen(run, rows, friction, shape), strokes=strokes)
         fit, _, _ = estimate(chosen, self.config)

@@ -30,8 +30,7 @@ from robotid_ros.reading import read_bool
 
 LEAST_TILT = np.radians(4.0)  # a smaller tilt is within what calibration and mounting leave
 _RATIOS = (1.0, -1.0, 0.5, -0.5)  # of coupled motors, to be ranked
-LEAST_RATIO, LARGEST_RATIO = 0.1, 4.0  # of their sizes
-SI_UNITS = {'revolute': 'rad', 'prismatic': 'm'}
+SIZES = (0.1, 4.0)  # of such ratios, to be found
 POSITION_UNITS = (('degrees', 'revolute', np.pi / 180.0), ('turns', 'revolute', 2.0 * np.pi), ('mm', 'prismatic', 1e-3))
 LEAST_FACTOR = 1.5  # between two joints: constants of torque and gear are known better, currents differ more
 SAY = (
@@ -415,7 +414,8 @@ def position_units(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
         those = np.array(model.joint_types) == joint_type
         names = tuple(np.array(model.joint_names)[those].tolist())
         if names and not any(each.kind == 'position units' and each.joints == names for each in setup.findings):
-            text = f'the positions of {", ".join(names)} are in {unit}: expected {SI_UNITS[joint_type]}'
+            expected = 'rad' if joint_type == 'revolute' else 'm'
+            text = f'the positions of {", ".join(names)} are in {unit}: expected {expected}'
             position = setup.position * np.where(those, factor, 1.0)
             yield setup.found('position units', names, text, 'convert positions and velocities', position=position)
 

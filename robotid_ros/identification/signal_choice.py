@@ -41,7 +41,6 @@ _SLOWEST = 1.6  # times the motion's band: a lower bandwidth hides errors of the
 _FASTEST = 25.0  # Hz; a higher bandwidth hardly changes the torque at a reversal
 _BANDWIDTHS = 7
 _DELAYS = (0.005, 0.01, 0.02, 0.04)  # s, either way; each is twice the one before
-_SLOWEST_PATH = 0.16  # s, of a torque in runs that are at least twenty times as long
 _REFINEMENTS = 2  # of the best bandwidth and delay
 _SETTLED = 0.1  # of a joint's largest speed: below it, friction may be turning
 _PER_UNKNOWN = 20  # equations; with fewer, a recording fits any delay
@@ -195,7 +194,8 @@ def choose_delay(
 
     found, decision, ended = search(_DELAYS[-1])
     shortest, longest = min(np.bincount(each.trajectory).min() / each.rate for each in datasets), _DELAYS[-1]
-    while longest < _SLOWEST_PATH and 40.0 * longest <= shortest:
+    # A torque path may be four times as slow, in runs that are at least twenty times as long.
+    while longest < 4.0 * _DELAYS[-1] and 40.0 * longest <= shortest:
         longest *= 2.0
     if ended and longest > _DELAYS[-1]:  # which leaves out more at the ends of runs
         found, decision, _ = search(longest)

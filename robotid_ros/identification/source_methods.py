@@ -41,9 +41,7 @@ another, so the search needs many cycles. All but the shape parameters enter lin
 :func:`robotid_ros.identification.separable.separable_least_squares` searches for those alone.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable
 
 import numpy as np
 
@@ -51,52 +49,14 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.friction import FrictionModel, friction_model, initial_guess
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import Rows, quick_solve
-from robotid_ros.identification.stroke_friction import StrokeFriction
-
-FrictionStep = Callable[[Array], Array]
-"""Maps base parameters (b,) to the friction parameters (n, k + s) that fit best with them."""
+from robotid_ros.identification.judge import Alternative, Decision
+from robotid_ros.identification.least_squares import fit_of_parameters
+from robotid_ros.identification.model_choice import Chosen
+from robotid_ros.identification.prior import is_placeholder
+from robotid_ros.identification.stroke_friction import StrokeFriction, gravity_along, stroke_friction
+from robotid_ros.identification.torque_fit import TorqueFit
 
 _SETTLED = 1e-5  # relative change of the torque errors at which the alternation ends
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alternation:
-    """Result of an alternation.
-
-    Attributes
-    ----------
-    base_values : ndarray, shape (b,)
-    friction_parameters : ndarray, shape (n, k + s)
-    errors : ndarray, shape (I, n)
-        Root-mean-square torque error after each iteration, with the weights of the fit [N m].
-    all_samples : ndarray, shape (n,)
-        The last one with all samples alike, those at rest too, where no law of friction holds [N m].
-    usable : bool
-        Whether every joint's error fell below its threshold; without thresholds, whether it settled.
-    settled : bool
-        Whether the errors no longer changed.
-    """
-
-    base_values: Array
-    friction_parameters: Array
-    errors: Array
-    all_samples: Array
-    usable: bool
-    settled: bool
-
-    def reason(self, joint_names: Sequence[str], thresholds: Array | None) -> str:
-        """Return why it is not usable; empty where it is."""
-        if self.usable:
-            return ''
-        count = len(self.errors)
-        end = f'the alternation {"settled after" if self.settled else "had not settled after"} {count} iterations'
-        if thresholds is None:
-            return end
-        worst = int(np.argmax(self.errors[-1] / thresholds))
-        return (
-            f'{end} with a torque error of {self.errors[-1, worst]:.3g} N m in motion at {joint_names[worst]} '
-            f'({self.all_samples[worst]:.3g} with samples at rest), above its threshold of {thresholds[worst]:.3g} N m'
-        )
 
 
 def fit_friction(rows: Rows, friction: FrictionModel, values: Array) -> Array:
@@ -110,55 +70,38 @@ def fit_friction(rows: Rows, friction: FrictionModel, values: Array) -> Array:
     )
 
 
-def alternate(
-    dynamics: Rows,
-    friction: FrictionModel,
-    *,
-    thresholds: Array | None = None,
-    max_iterations: int = 50,
-    start: Array | None = None,
-    step: FrictionStep | None = None,
-) -> Alternation:
-    """Return the parameters at which the alternation ends.
+def alternate(chosen: Chosen, config: IdentificationConfig) -> tuple[TorqueFit, Decision]:
+    """Return the fit at which the alternation ends, and how it went.
 
-    Parameters
-    ----------
-    dynamics : Rows
-    friction : FrictionModel
-    thresholds : ndarray, shape (n,), optional
-        Torque errors that count as usable, with the weights of the fit [N m].
-    max_iterations : int
-    start : ndarray, shape (b,), optional
-        Base parameters to start from; by default those that fit best without friction.
-    step : callable, optional
-        Finds the friction parameters, from friction data; by default the dynamics data are the friction data too.
+    It starts from the description's parameters, where it has some, else from those that fit best without friction.
+    Friction data give the friction; without them, the dynamics data are the friction data too.
     """
-    samples, count = dynamics.samples, len(dynamics.base.independent)
-    gram = dynamics.information(friction_model('coulomb'), np.zeros((samples.n, 0)), None).gram[:, :count, :count]
+    rows, friction, strokes, thresholds = chosen.rows, chosen.friction, chosen.strokes, config.thresholds(chosen.model)
+    samples, base, count = rows.samples, rows.base, len(rows.base.independent)
+    gram = rows.information(friction_model('coulomb'), np.zeros((samples.n, 0)), None).gram[:, :count, :count]
 
     def bodies(torque: Array) -> Array:
         """Return the base parameters that explain a torque best."""
         right_side = np.zeros(count)
-        for piece in dynamics.pieces():
+        for piece in rows.pieces():
             weight = piece.samples.weight * precision
             right_side += np.einsum('Nnb,Nn->b', piece.rigid, torque[piece.rows] * weight)
         return quick_solve(np.tensordot(precision, gram, axes=1), right_side, 0, None)
 
-    def rubbing(load: Array) -> Array:
+    def resisting(load: Array) -> Array:
         return samples.filtered(friction.torque(samples.dq, parameters, load, samples.q))
 
-    step = partial(fit_friction, dynamics, friction) if step is None else step
     precision = np.ones(samples.n)
-    values = bodies(samples.target) if start is None else start
-    errors: list[Array] = []
-    usable = settled = False
-    all_samples = np.zeros(samples.n)
-    parameters = np.zeros((samples.n, len(friction.linear_names) + len(friction.shape_names)))
-    for _ in range(max_iterations):
-        parameters = step(values)
-        values = bodies(samples.target - rubbing(dynamics.torque(values)))
-        load = dynamics.torque(values)
-        residual = samples.target - samples.filtered(load) - rubbing(load)
+    values = bodies(samples.target) if is_placeholder(chosen.model) else np.array(base.values)
+    errors: list[Array] = []  # root mean squares of the joints after each iteration, with the weights of the fit
+    for _ in range(config.max_iterations):
+        if strokes is None:
+            parameters = fit_friction(rows, friction, values)
+        else:
+            parameters = stroke_friction(friction, strokes, gravity_along(strokes, base, values)).parameters
+        values = bodies(samples.target - resisting(rows.torque(values)))
+        load = rows.torque(values)
+        residual = samples.target - samples.filtered(load) - resisting(load)
         weighted = np.sum(samples.weight * residual**2, axis=0) / np.maximum(samples.weight.sum(axis=0), 1e-12)
         error, all_samples = np.sqrt(weighted), np.sqrt(np.mean(residual**2, axis=0))
         floor = 1e-12 * max(float(np.mean(samples.target**2)), 1e-12)
@@ -168,14 +111,20 @@ def alternate(
         usable = settled if thresholds is None else bool((error < thresholds).all())
         if usable or settled:
             break
-    return Alternation(
-        base_values=values,
-        friction_parameters=parameters,
-        errors=np.array(errors),
-        all_samples=all_samples,
-        usable=usable,
-        settled=settled,
-    )
+    reason = ''
+    if not usable:
+        reason = f'the alternation {"settled after" if settled else "had not settled after"} {len(errors)} iterations'
+    if not usable and thresholds is not None:
+        worst = int(np.argmax(error / thresholds))
+        reason += (
+            f' with a torque error of {error[worst]:.3g} N m in motion at {chosen.model.joint_names[worst]} '
+            f'({all_samples[worst]:.3g} with samples at rest), above its threshold of {thresholds[worst]:.3g} N m'
+        )
+    prior = chosen.stroke_prior()
+    fit = fit_of_parameters(rows, friction, values, parameters, converged=usable, reason=reason, prior=prior)
+    note = f'alternating, {len(errors)} iterations{"" if usable else ", not usable"}'
+    last = Alternative(name='last iteration', error=error)
+    return fit, Decision(subject='estimator', chosen=note, alternatives=(last,))
 
 
 def _minimise_by_bees(

@@ -44,7 +44,7 @@ from robotid_ros.identification.torque_fit import independent_share
 
 PLAIN = 'coulomb_viscous+offset'
 ALL = 'levels+load+offset+position'
-_SMOOTH = 0.05  # of a joint's largest speed: the velocity scale
+SMOOTH = 0.05  # of a joint's largest speed: the velocity scale
 _BUILDS_UP = 1e-3  # of a joint's range: the presliding distance
 _FIRST = 25.0  # weight to begin with: a term takes a fifth of the torque
 _MOST = 2500.0  # weight: what explains nothing may still take a fiftieth of the torque, as deviations have to hold
@@ -205,7 +205,7 @@ class Terms:
         low, high = samples.q.min(axis=0), samples.q.max(axis=0)
         friction = friction_model(
             ALL,
-            velocity_scale=_SMOOTH * fastest,
+            velocity_scale=SMOOTH * fastest,
             presliding=_BUILDS_UP * np.maximum(high - low, 1e-9),
             middle=0.5 * (low + high),
         )

@@ -121,7 +121,7 @@ def torque_metrics(joint_names: tuple[str, ...], measured: Array, predicted: Arr
 _WRONG = 50.0  # % of a joint's torque: a model that leaves more than half unexplained is of no use
 _NOISE = 1.5  # times the noise of the torque signal: a smaller error is as good as the recording allows
 _FEEDS = 30.0  # % of the torque: what is left to the controller is a third of what it had to do
-_KNOWN = 10.0  # % of a parameter, and of the torque at rest: an arm compensated so far stands still by its friction
+KNOWN = 10.0  # % of a parameter, and of the torque at rest: an arm compensated so far stands still by its friction
 _STANDS_OUT = 4.0  # standard deviations
 _NOTHING = 1e3  # %: an error of a torque that is none
 _BEATEN, _MATTERS = 1.05, 1.0  # times the plain fit's error, and % of the torque beside it: less is chance
@@ -222,7 +222,7 @@ def good_for(
     return (
         Use(
             name='gravity compensation',
-            good=usable and share < _KNOWN,
+            good=usable and share < KNOWN,
             number=float(error.max()),
             text=f'error at rest up to {error.max():.3g} N m ({names[worst]}) between the joint limits, '
             + (f'{share:.3g} % of the torque there' if share < _NOTHING else 'where gravity asks for next to nothing'),
@@ -251,7 +251,7 @@ def good_for(
             name='parameters',
             good=usable and 2 * known >= count,
             number=100.0 * known / max(count, 1),
-            text=f'{known} of {count} base parameters are known to {_KNOWN:g} %'
+            text=f'{known} of {count} base parameters are known to {KNOWN:g} %'
             + ('; the model predicts torques, it identifies no single parameter' if known == 0 else ''),
         ),
     )
@@ -368,7 +368,7 @@ def beaten_by_plain(error: float, least: float) -> str:
 
 def known_parameters(values: Array, std: Array) -> tuple[int, int]:
     """Return how many parameters are known to 10 %, and how many there are."""
-    return int((100.0 * std <= _KNOWN * np.abs(values)).sum()), len(values)
+    return int((100.0 * std <= KNOWN * np.abs(values)).sum()), len(values)
 
 
 def moved(q: Array) -> BoolArray:
