@@ -163,7 +163,7 @@ class _Fitting:
         determined = np.concatenate([told[:base], own.ravel()])
         matrix = self._covariance() if covariance else np.zeros((len(determined), len(determined)))
         if covariance and self.prior is not None:
-            matrix += self.prior.spread(self.solution.inverse, len(matrix), s, n)
+            matrix += self.prior.spread(self.solution.inverse, len(matrix), n)
         return TorqueFit(
             friction=self.friction,
             base_values=self.base_values,
@@ -205,7 +205,7 @@ class _Fitting:
         runs = samples.run_labels[np.flatnonzero(np.diff(bins, prepend=-1))]
         strokes = None if self.prior is None else self.prior.friction
         if strokes is not None:
-            strokes.add_all(matrix, base)
+            strokes.add(matrix, np.zeros(len(matrix)), base)
         inverse = solve(matrix, np.zeros(len(matrix)), base, None).inverse if s else self.solution.inverse
         result = covariance_of_estimate(
             summed, residual / size[:, None], runs, self.precision, inverse, base, float(size.mean())

@@ -86,7 +86,7 @@ class _Objective:
         fitted: Array,
         square: float,
     ) -> None:
-        self.links = len(prior)
+        self.links, self.square = len(prior), square
         b, p = grouping.shape
         own = len(vector) - b
         change = np.zeros((len(vector), p + own))
@@ -112,6 +112,10 @@ class _Objective:
         self.prior = pseudo_inertia(prior)
         self.prior_inverse = np.linalg.inv(self.prior)
         self.gradient_prior = self.prior_inverse.reshape(-1, 16) @ _TO_PI
+
+    def misfit(self, x: Array) -> float:
+        """Return the weighted sum of squared errors."""
+        return float(x @ self.matrix @ x - 2.0 * self.vector @ x + self.square)
 
     def value(self, x: Array, gamma: float, barrier: float) -> float:
         pi = x[: 10 * self.links].reshape(-1, 10)
@@ -216,7 +220,7 @@ def physical_parameters(
     gamma = square
     while regularisation is None or gamma > regularisation:
         x = objective.minimise(x, gamma, min(gamma, 1e-6 * scale), ITERATIONS)
-        misfits.append((gamma, _misfit(objective, x, square), x))
+        misfits.append((gamma, objective.misfit(x), x))
         if regularisation is None and 8.0 * model.n * gamma < _RISE * max(misfits[-1][1], scale):
             break  # a barrier of 4 n logarithms is at most 4 n gamma above the minimum
         gamma *= _STEP
@@ -237,9 +241,5 @@ def physical_parameters(
         inertial=x[: 10 * n].reshape(n, 10),
         rotor_inertia=x[10 * n : objective.p] if objective.p > 10 * n else np.zeros(n),
         linear=solution[b:].reshape(n, -1) if len(vector) > b else np.zeros((n, 0)),
-        error_ratio=float(np.sqrt(max(_misfit(objective, x, square), 0.0) / least)),
+        error_ratio=float(np.sqrt(max(objective.misfit(x), 0.0) / least)),
     )
-
-
-def _misfit(objective: _Objective, x: Array, square: float) -> float:
-    return float(x @ objective.matrix @ x - 2.0 * objective.vector @ x + square)

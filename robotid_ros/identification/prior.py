@@ -84,7 +84,7 @@ class Prior:
         b = len(self.mean)
         return np.asarray(np.clip(self.strength * np.diag(inverse[:b, :b] @ self.precision), 0.0, 1.0))
 
-    def spread(self, inverse: Array, size: int, shapes: int, n: int) -> Array:
+    def spread(self, inverse: Array, size: int, n: int) -> Array:
         """Return the covariance, shape (size, size), that the prior's own uncertainty gives the estimate.
 
         The estimate is pulled to the mean by inverse strength precision (mean - beta); with deviations of the mean
@@ -96,17 +96,15 @@ class Prior:
             Inverse of the normal matrix of base and linear friction parameters.
         size : int
             Number of all parameters, shape parameters included.
-        shapes, n : int
-            Number of shape parameters per joint, and of joints.
+        n : int
+            Number of joints.
         """
         b = len(self.mean)
         pulled = self.strength**2 * inverse[:, :b] @ self.precision @ inverse[:b]
         if self.own is not None:
             pulled += self.strength**2 * (inverse[:, b:] * self.own.ravel()) @ inverse[b:]
-        if shapes == 0:
-            return np.asarray(pulled)
-        k = (len(inverse) - b) // n
-        place = np.concatenate([np.arange(b), (b + np.arange(n)[:, None] * (k + shapes) + np.arange(k)).ravel()])
+        k, width = (len(inverse) - b) // n, (size - b) // n
+        place = np.concatenate([np.arange(b), (b + np.arange(n)[:, None] * width + np.arange(k)).ravel()])
         result = np.zeros((size, size))
         result[np.ix_(place, place)] = pulled
         return result

@@ -11,7 +11,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -335,13 +335,6 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _require_bodies(inertial: Array, links: Sequence[str]) -> None:
-    for link, parameters in zip(links, inertial, strict=True):
-        reason = physical_violation(parameters)
-        if reason is not None:
-            raise IdentificationError(f"link '{link}' is not a physical body: {reason}")
-
-
 def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the constructor's arguments from the contents of result.yaml."""
     joints = tuple(data['joints'])
@@ -365,7 +358,9 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
             f'{", ".join(held)}: identify again, where another version made it'
         )
     inertial = np.array([[link[name] for name in INERTIAL_NAMES] for link in standard.values()], dtype=float)
-    _require_bodies(inertial, tuple(standard))
+    for link, parameters in zip(standard, inertial, strict=True):
+        if (reason := physical_violation(parameters)) is not None:
+            raise IdentificationError(f"link '{link}' is not a physical body: {reason}")
 
     def table(key: str) -> Array:
         rows = [[friction['joints'][joint][name][key] for name in known.names] for joint in joints]

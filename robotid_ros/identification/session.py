@@ -55,8 +55,6 @@ class RecursiveEstimate:
         With their standard deviations by the white-noise formula; infinite where the data leave one open.
     torque_std : ndarray, shape (b,)
         Torque that one standard deviation of the parameter causes, as a share of the torque [%].
-    linear : ndarray, shape (n, k)
-        Friction parameters.
     relative_std : ndarray, shape (b,)
         100 std / |value| [%].
     condition : float
@@ -75,7 +73,6 @@ class RecursiveEstimate:
     base_values: Array
     std: Array
     torque_std: Array
-    linear: Array
     relative_std: Array
     condition: float
     persistently_exciting: bool
@@ -223,7 +220,6 @@ class IdentificationSession:
             base_values=values,
             std=std,
             torque_std=100.0 * std * column / torque,
-            linear=found.parameters[total.base :].reshape(total.n, -1),
             relative_std=100.0 * std / size,
             condition=found.condition_scaled,
             persistently_exciting=bool(found.determined.all() and found.condition_scaled < _EXCITED),

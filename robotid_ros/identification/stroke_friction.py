@@ -89,19 +89,20 @@ class StrokeFriction:
         return self.parameters[:, self.linear :]
 
     def add(self, matrix: Array, vector: Array, base: int) -> float:
-        """Add the linear parameters' information to normal equations, in place; return what the squares grow by.
+        """Add the parameters' information to normal equations, in place; return what the squares grow by.
 
         Parameters
         ----------
-        matrix : ndarray, shape (b + n k, b + n k)
-        vector : ndarray, shape (b + n k,)
+        matrix : ndarray, shape (P, P)
+            Of [base, linear] parameters, or of [base, linear, shape] ones.
+        vector : ndarray, shape (P,)
         base : int
-            Number b of parameters that come before those of friction.
+            Number of parameters that come before those of friction.
         """
-        k, square = self.linear, 0.0
-        for j, values in enumerate(self.parameters[:, :k]):
-            own = slice(base + j * k, base + (j + 1) * k)
-            information = self.weight * self.information[j, :k, :k]
+        width, square = (len(matrix) - base) // len(self.parameters), 0.0
+        for j, values in enumerate(self.parameters[:, :width]):
+            own = slice(base + j * width, base + (j + 1) * width)
+            information = self.weight * self.information[j, :width, :width]
             matrix[own, own] += information
             vector[own] += information @ values
             square += float(values @ information @ values)
@@ -113,8 +114,7 @@ class StrokeFriction:
         Parameters
         ----------
         inverse : ndarray, shape (P, P)
-            Inverse of the normal matrix with the strokes' information, of [base, linear, shape] parameters or of
-            [base, linear] ones.
+            Inverse of the normal matrix with the strokes' information, of parameters as in :meth:`add`.
         base : int
         """
         result = np.zeros_like(inverse)
@@ -123,13 +123,6 @@ class StrokeFriction:
             part = inverse[:, base + j * width : base + (j + 1) * width]
             result += self.weight**2 * part @ information[:width, :width] @ part.T
         return result
-
-    def add_all(self, matrix: Array, base: int) -> None:
-        """Add the information of linear and shape parameters to a normal matrix, in place."""
-        width = self.information.shape[1]
-        for j, information in enumerate(self.information):
-            own = slice(base + j * width, base + (j + 1) * width)
-            matrix[own, own] += self.weight * information
 
 
 def choose_stroke_model(strokes: FrictionStrokes) -> tuple[str, tuple[tuple[str, Array], ...]]:
