@@ -21,13 +21,14 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.friction import FrictionModel
-from robotid_ros.identification.information import ITERATIONS, Information, quick_solve
+from robotid_ros.identification.information import Information, quick_solve
 from robotid_ros.identification.samples import Samples
 
 _GRID = (0.15, 0.4, 0.65, 0.9)  # of the logarithmic range of a shape parameter
 _SCALE_RANGE = (1e-3, 0.5)  # of the largest speed: from nearly a step to nearly a line
 _STEP = 1e-4  # of a logarithm, for central differences
 _TOLERANCE = 1e-6  # relative decrease of the cost that counts as converged
+_STEPS = 25  # at most, by Gauss and Newton: what has not settled by then hardly predicts better
 
 
 class _Problem:
@@ -197,7 +198,7 @@ def separable_least_squares(
     problem.reweigh(squares)
     parameters, cost, squares = problem.solve(theta)
     damping, converged = 1e-3, theta.shape[1] == 0
-    for _ in range(ITERATIONS):
+    for _ in range(_STEPS):
         if converged:
             break
         trial_theta = _step(problem, theta, parameters, damping)
