@@ -142,11 +142,10 @@ def fits_to_compare(
 
 def _candidates(chosen: Chosen, few: Samples, config: IdentificationConfig) -> Iterator[Candidate]:
     """Yield all that is tried, that which needs no proof first."""
-    label, terms, base = groups(few, GROUPS), chosen.terms, chosen.rows.base
-    if terms is None:  # a friction model by its name is not weighted, the description is
-        described = description_prior(chosen.model, base, chosen.rows.samples, rotor_inertia=config.rotor_inertia)
-        named = Terms(base=base, friction=chosen.friction, shape=chosen.shape, described=described, weighted=False)
-        terms = named.seen(few)
+    label, terms, samples = groups(few, GROUPS), chosen.terms, chosen.rows.samples
+    if terms.described is None:  # a friction model by its name is not weighted, the description is
+        described = description_prior(chosen.model, terms.base, samples, rotor_inertia=config.rotor_inertia)
+        terms = replace(terms, described=described, weighted=False).seen(few)
     bench = terms.bench(few, label)
 
     def weighted(kinds: tuple[str, ...] = (), *, stated: bool = False) -> Candidate:

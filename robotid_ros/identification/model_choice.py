@@ -66,10 +66,8 @@ class Chosen:
     model : RobotModel
         The arm as it stands and is driven in that set-up.
     rows : Rows
-    friction : FrictionModel
-        With the width of its sign.
-    shape : ndarray, shape (n, s)
-        Its shape parameters.
+    terms : Terms
+        The friction with the width of its sign and its shape; with weights, unless it is a model by its name.
     decisions : tuple of Decision
     cutoff : float or None
         For all recordings [Hz]; None where none was filtered.
@@ -77,21 +75,27 @@ class Chosen:
         Of the torque, taken out of all recordings [s].
     strokes : FrictionStrokes or None
         Friction data.
-    terms : Terms or None
-        The friction terms with their weights; None where a model by its name has none.
     """
 
     datasets: tuple[Dataset, ...]
     setup: SetUp
     model: RobotModel
     rows: Rows
-    friction: FrictionModel
-    shape: Array
+    terms: Terms
     decisions: tuple[Decision, ...]
     cutoff: float | None = None
     delay: float = 0.0
     strokes: FrictionStrokes | None = None
-    terms: Terms | None = None
+
+    @property
+    def friction(self) -> FrictionModel:
+        """The model of the friction."""
+        return self.terms.friction
+
+    @property
+    def shape(self) -> Array:
+        """Shape parameters of the friction, shape (n, s)."""
+        return self.terms.shape
 
     def stroke_prior(self, variance: float = 1.0) -> Prior | None:
         """Return the friction parameters of the strokes as a prior, for rows of this variance; None without strokes.
@@ -334,24 +338,21 @@ def choose_signals_and_model(
         terms, decision = with_ripple_shown(terms, few(samples, ENOUGH // 2))
         text = f'{terms.friction.name}, weighted by evidence'
         decisions += [Decision(subject='friction', chosen=text), decision]
-        friction, shape = terms.friction, terms.shape
-        rows = Rows(base, whole.coarse().sliding(friction, whole))
+        rows = Rows(base, whole.coarse().sliding(terms.friction, whole))
     else:
         rows = Rows(base, whole.coarse())
-        friction, shape, found = _named(base, few_of(samples, ENOUGH // 2), config, strokes)
+        terms, found = _named(base, few_of(samples, ENOUGH // 2), config, strokes)
         decisions += found
     return Chosen(
         datasets=tuple(listed),
         setup=setup,
         model=model,
         rows=rows,
-        friction=friction,
-        shape=shape,
+        terms=terms,
         decisions=tuple(decisions),
         cutoff=cutoff,
         delay=delay,
         strokes=strokes,
-        terms=terms if weighted else None,
     )
 
 
@@ -367,7 +368,7 @@ def _some(datasets: Sequence[Dataset], cutoff: float | None) -> list[Dataset]:
 
 def _named(
     base: BaseParameters, few: Samples, config: IdentificationConfig, strokes: FrictionStrokes | None
-) -> tuple[FrictionModel, Array, list[Decision]]:
+) -> tuple[Terms, list[Decision]]:
     """Return a friction model by its name, one that friction data chose, or the best of a few, and the choices."""
     name = config.friction
     if name == 'auto' and config.estimator == 'bee-colony':
@@ -377,10 +378,11 @@ def _named(
         friction, shape, decision = _by_strokes(name, strokes)
     else:
         friction, shape, decision = named_friction(base, few, name, smooth=config.automatic)
+    terms = Terms(base=base, friction=friction, shape=shape)
     if not ripple:
-        return friction, shape, [decision]
-    terms, found = with_ripple_shown(Terms(base=base, friction=friction, shape=shape), few)
-    return terms.friction, shape, [decision, found]
+        return terms, [decision]
+    terms, found = with_ripple_shown(terms, few)
+    return terms, [decision, found]
 
 
 def _by_strokes(name: str, strokes: FrictionStrokes) -> tuple[FrictionModel, Array, Decision]:

@@ -374,8 +374,7 @@ class _Contest:
             setup=SetUp.as_described(self.model),
             model=self.model,
             rows=rows,
-            friction=friction,
-            shape=shape,
+            terms=Terms(base=self.base, friction=friction, shape=shape),
             decisions=(),
         )
 
