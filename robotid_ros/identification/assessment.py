@@ -23,7 +23,6 @@ from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.estimation import Candidate, fit_of, fits_to_compare
 from robotid_ros.identification.information import Rows, solved
 from robotid_ros.identification.judge import (
-    GROUPS,
     Alternative,
     Bench,
     Decision,
@@ -52,7 +51,7 @@ def first_answer(datasets: Sequence[Dataset], model: RobotModel, base: BaseParam
         Of the model at its motors.
     """
     samples = evenly_weighted(datasets, model, None).thinned(ENOUGH)
-    score = Terms.plain(base, samples.n).score(samples, groups(samples, GROUPS))
+    score = Terms.plain(base, samples.n).score(samples, groups(samples))
     recorded = float(np.sum(samples.weight * samples.measured**2))
     return 100.0 * float(np.sqrt(score.squares.sum() / max(recorded, 1e-300)))
 
@@ -111,7 +110,7 @@ def held_out(chosen: Chosen, fit: TorqueFit) -> HeldOut:
     samples = chosen.rows.samples.excerpts(ENOUGH).with_bandwidth(fit.bandwidth)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = samples.friction_columns(fit.friction, fit.shape, rigid @ fit.base_values)
-    label = groups(samples, GROUPS)
+    label = groups(samples)
     solve = partial(solved, precision=fit.precision, friction=fit.friction if fit.bounded else None, prior=fit.prior)
     found = Bench.of(samples, label, rigid, own).without(solve)
     predicted = predicted_by_others(label, samples.recorded(rigid), samples.recorded(own), found)
@@ -191,7 +190,7 @@ def error_at_rest(
         covariance = covariance + (len(changes) - 1) / len(changes) * changes.T @ changes
     left_open = np.einsum('Nnb,bc,Nnc->n', holding, covariance, holding, optimize=True) / len(q)
     judged = evenly_weighted(judging, model, fit.bandwidth) if judging else samples.thinned(ENOUGH)
-    missed, label = (judged.measured - fit.torque(rows.base, judged)) @ drives, groups(judged, GROUPS)
+    missed, label = (judged.measured - fit.torque(rows.base, judged)) @ drives, groups(judged)
     means = np.array([missed[label == k].mean(axis=0) for k in np.unique(label)])
     error = np.sqrt(np.maximum(left_open, 0.0) + np.mean(means**2, axis=0))
     return error, np.sqrt(np.mean((holding @ fit.base_values) ** 2, axis=0))
@@ -225,7 +224,7 @@ def preferred_in_validation(
         See :func:`robotid_ros.identification.verdict.beaten_by_plain`.
     """
     samples = evenly_weighted(datasets, chosen.model, None)
-    label = groups(samples, GROUPS)
+    label = groups(samples)
 
     def score_of(each: TorqueFit) -> Score:
         measured, predicted = _measured_and_predicted(chosen, each, samples)

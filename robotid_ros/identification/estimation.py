@@ -28,7 +28,7 @@ from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import Information, Rows, reweighted, solve, solved
-from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
+from robotid_ros.identification.judge import Alternative, Decision, Score, groups
 from robotid_ros.identification.least_squares import LinearEstimator, fit_of_parameters, least_squares
 from robotid_ros.identification.model_choice import Chosen, few_of
 from robotid_ros.identification.prior import Prior, description_prior, is_placeholder
@@ -142,7 +142,7 @@ def fits_to_compare(
 
 def _candidates(chosen: Chosen, few: Samples, config: IdentificationConfig) -> Iterator[Candidate]:
     """Yield all that is tried, that which needs no proof first."""
-    label, terms, samples = groups(few, GROUPS), chosen.terms, chosen.rows.samples
+    label, terms, samples = groups(few), chosen.terms, chosen.rows.samples
     if terms.described is None:  # a friction model by its name is not weighted, the description is
         described = description_prior(chosen.model, terms.base, samples, rotor_inertia=config.rotor_inertia)
         terms = replace(terms, described=described, weighted=False).seen(few)

@@ -413,9 +413,14 @@ class Rows:
         return np.concatenate([self._rigid(part) @ values for _, part in self._parts()])
 
     def information(
-        self, friction: FrictionModel, shape: Array, load: Array | None, weight: Array | None = None
+        self,
+        friction: FrictionModel,
+        shape: Array | None = None,
+        load: Array | None = None,
+        weight: Array | None = None,
     ) -> Information:
         """Return the Gram matrices of the rows; ``weight``, shape (N, n), replaces that of the samples."""
+        shape = np.zeros((self.samples.n, 0)) if shape is None else shape
         own_weight = weight is None or weight is self.samples.weight
         name = friction.name if own_weight and friction.by_name and not (friction.needs_load or shape.size) else ''
         if name in self._known:

@@ -178,7 +178,7 @@ def _score(squares: Array, count: Array) -> Array:
     return np.asarray(0.25 * np.log(mean).mean(axis=-1) + 0.25 * np.log(mean.sum(axis=-1)))
 
 
-def groups(samples: Samples, count: int) -> IntArray:
+def groups(samples: Samples, count: int = GROUPS) -> IntArray:
     """Return the group of states that each sample belongs to, shape (N,), from 0.
 
     Parameters

@@ -27,7 +27,7 @@ from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.friction.terms import BREAKAWAY_SPEED
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import Rows
-from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
+from robotid_ros.identification.judge import Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.prior import Prior, description_prior
 from robotid_ros.identification.samples import ENOUGH, EXCERPTS, Samples, as_samples, redundant
 from robotid_ros.identification.separable import separable_least_squares
@@ -126,7 +126,7 @@ def named_friction(
     """
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     both = samples.passed(rigid)
-    label, tried = groups(samples, GROUPS), []
+    label, tried = groups(samples), []
     if name != 'auto' and not friction_model(name).shape_names and not smooth:
         decision = Decision(subject='friction', chosen=f'{name}, as asked')
         return friction_model(name), np.zeros((samples.n, 0)), decision
@@ -157,7 +157,7 @@ def with_ripple_shown(terms: Terms, samples: Samples) -> tuple[Terms, Decision]:
         To compare by, with the terms' past.
     """
     limit = min(min(2.0 * run.narrowest, 0.2 * run.rate) for run in samples.runs)
-    label = groups(samples, GROUPS)
+    label = groups(samples)
     plain = terms.base.regressor(samples.q, samples.dq, samples.ddq)
     rigid, own = samples.passed(plain), samples.passed(terms.own(samples, plain))
     bench = Bench.of_rows(samples, label, rigid, own)

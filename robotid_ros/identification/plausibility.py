@@ -21,7 +21,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.config import AT_REST
 from robotid_ros.identification.information import Rows, reweighted, solve, solved
-from robotid_ros.identification.judge import GROUPS, groups
+from robotid_ros.identification.judge import groups
 from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.identification.samples import ENOUGH, joint_columns
 from robotid_ros.identification.setup import SAY
@@ -301,7 +301,7 @@ def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
     """
     samples = rows.samples
     friction = friction_model(PLAIN)
-    info = rows.information(friction, np.zeros((samples.n, 0)), None)
+    info = rows.information(friction)
     found = solved(info, reweighted(info, None, np.ones(samples.n)), None)
     own = found[info.base :].reshape(samples.n, -1)
     columns = friction.columns(samples.dq, np.zeros((samples.n, 0)))
@@ -311,7 +311,7 @@ def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
     if drives.any():  # it may just not be determined: by a joint that never turns round, or hardly any friction
         few = samples.excerpts(ENOUGH)
         terms = Terms.plain(rows.base, samples.n)
-        bench = terms.bench(few, groups(few, GROUPS))
+        bench = terms.bench(few, groups(few))
         drives &= bench.linear(friction)[0].joints_contradicted_by(bench.linear(None)[0])
     moving, faults = moved(samples.q), []
     at_rest = np.abs(samples.dq) <= AT_REST * np.abs(samples.dq).max(axis=0)
@@ -340,7 +340,7 @@ def open_parameters(rows: Rows) -> BoolArray:
     The friction has no offset here: on a vertical slide, gravity and an offset are one parameter, which the data
     determine.
     """
-    info = rows.information(friction_model(PLAIN), np.zeros((rows.samples.n, 0)), None).first(2)
+    info = rows.information(friction_model(PLAIN)).first(2)
     solution = solve(*info.normal(1.0 / info.power), info.base, None)
     return np.asarray(~solution.determined[: info.base])
 

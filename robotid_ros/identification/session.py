@@ -197,7 +197,7 @@ class IdentificationSession:
     def _information(self, base: BaseParameters, dataset: Dataset) -> Information:
         told = SetUp.as_described(self.model).dataset(dataset, self.model.joint_names)
         samples = samples_of_datasets([told], self.model, IdentificationConfig())
-        return Rows(base, samples.coarse()).information(friction_model(PLAIN), np.zeros((samples.n, 0)), None)
+        return Rows(base, samples.coarse()).information(friction_model(PLAIN))
 
     def _estimate(self, base: BaseParameters) -> RecursiveEstimate:
         """Return the estimate from all that has come."""

@@ -31,7 +31,7 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.identification.config import AT_REST
 from robotid_ros.identification.evidence import Evidence
 from robotid_ros.identification.information import ROUNDING
-from robotid_ros.identification.judge import DOUBTFUL, GROUPS, WORTH, Alternative, Decision, Score, groups
+from robotid_ros.identification.judge import DOUBTFUL, WORTH, Alternative, Decision, Score, groups
 from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import (
     LEAST_FACTOR,
@@ -144,7 +144,7 @@ class _Search:
     def of(cls, samples: Samples, described: RobotModel) -> '_Search':
         """Return the search by some samples; the hypotheses are ranked by a few of them."""
         screen, test = Evidence(samples.thinned(ENOUGH // 18), described), Evidence(samples, described)
-        return cls(screen, test, groups(samples, GROUPS))
+        return cls(screen, test, groups(samples))
 
     def __init__(self, screen: Evidence, test: Evidence, label: IntArray) -> None:
         self.screen, self.test, self.label = screen, test, label

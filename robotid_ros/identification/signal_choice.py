@@ -29,7 +29,7 @@ import numpy as np
 
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
-from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
+from robotid_ros.identification.judge import Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.samples import Samples, earlier, redundant
 from robotid_ros.identification.terms import Terms
 from robotid_ros.signals.filtering import motion_band
@@ -104,7 +104,7 @@ def choose_cutoff(
     trimmed = min(1.0 / some[-1], longest / 6.0)
     ready = [samples_of(with_cutoff(datasets, float(cutoff), trimmed)) for cutoff in some]
     alike = [k for k, each in enumerate(ready) if len(each) == len(ready[0])]
-    label, some = groups(ready[0], GROUPS), [some[k] for k in alike]
+    label, some = groups(ready[0]), [some[k] for k in alike]
     scores = [terms.score(ready[k], label) for k in alike]
     best = min(scores, key=lambda score: score.value)
     holds = (k for k, score in enumerate(scores) if not score.loses_to(best, max(len(scores) - 1, 1)))
@@ -178,7 +178,7 @@ def choose_delay(
             return [_shifted(dataset, delay, last + 0.5 / dataset.rate) for dataset in datasets]
 
         still = shifted(0.0)
-        label, tried = groups(samples_of(still), GROUPS), dict[float, float]()
+        label, tried = groups(samples_of(still)), dict[float, float]()
 
         def errors(delay: float) -> Score:
             moved = samples_of(shifted(delay))
@@ -211,7 +211,7 @@ def choose_lag(terms: Terms, few: Samples, samples: Samples) -> tuple[float, Dec
     few : Samples
         To compare by, of all ``samples``, with the delay of the torque taken out.
     """
-    label = groups(few, GROUPS)
+    label = groups(few)
     plain = terms.base.regressor(few.q, few.dq, few.ddq)
     rigid = few.passed(plain)
 
@@ -238,7 +238,7 @@ def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Deci
     fastest = min(_FASTEST, *(0.2 * run.rate for run in samples.runs))
     if fastest <= 1.2 * slowest:  # so slowly sampled a torque does not show it
         return None, Decision(subject='torque bandwidth', chosen='not limited')
-    label, rigid = groups(samples, GROUPS), terms.base.regressor(samples.q, samples.dq, samples.ddq)
+    label, rigid = groups(samples), terms.base.regressor(samples.q, samples.dq, samples.ddq)
     own = terms.own(samples, rigid)
 
     def frequency(constant: float) -> float | None:

@@ -78,7 +78,7 @@ def alternate(chosen: Chosen, config: IdentificationConfig) -> tuple[TorqueFit, 
     """
     rows, friction, strokes, thresholds = chosen.rows, chosen.friction, chosen.strokes, config.thresholds(chosen.model)
     samples, base, count = rows.samples, rows.base, len(rows.base.independent)
-    gram = rows.information(friction_model('coulomb'), np.zeros((samples.n, 0)), None).gram[:, :count, :count]
+    gram = rows.information(friction_model('coulomb')).gram[:, :count, :count]
 
     def bodies(torque: Array) -> Array:
         """Return the base parameters that explain a torque best."""
