@@ -212,9 +212,7 @@ def _bees(chosen: Chosen, config: IdentificationConfig) -> tuple[TorqueFit, tupl
     described = np.zeros(len(base.independent)) if is_placeholder(chosen.model) else np.array(base.values)
     strokes = None if chosen.strokes is None else stroke_friction(friction, chosen.strokes)
     begin = time.perf_counter()
-    values, parameters, cost, evaluations = bee_colony(
-        rigid, few.dq, few.target, friction, described, config, position=few.q, strokes=strokes
-    )
+    values, parameters, cost, evaluations = bee_colony(rigid, few, friction, described, config, strokes)
     seconds = time.perf_counter() - begin
     _, direct_values, direct_parameters, problems = separable_least_squares(rigid, few, friction, fit_scale=False)
 

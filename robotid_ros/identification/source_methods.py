@@ -53,6 +53,7 @@ from robotid_ros.identification.judge import Alternative, Decision
 from robotid_ros.identification.least_squares import fit_of_parameters
 from robotid_ros.identification.model_choice import Chosen
 from robotid_ros.identification.prior import is_placeholder
+from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.stroke_friction import StrokeFriction, gravity_along, stroke_friction
 from robotid_ros.identification.torque_fit import TorqueFit
 
@@ -128,19 +129,13 @@ def alternate(chosen: Chosen, config: IdentificationConfig) -> tuple[TorqueFit, 
 
 
 def _minimise_by_bees(
-    cost: Callable[[Array], Array],
-    bounds: tuple[Array, Array],
-    rng: np.random.Generator,
-    *,
-    size: int,
-    limit: int,
-    cycles: int,
+    cost: Callable[[Array], Array], bounds: tuple[Array, Array], config: IdentificationConfig
 ) -> tuple[Array, Array, int]:
     """Return the best source, its cost before the first cycle and after each, and how many costs were computed.
 
     ``cost`` takes points (M, d) to costs (M,), not negative; the bounds have the shape (d,).
     """
-    lower, upper = bounds
+    (lower, upper), size, rng = bounds, config.colony_size, np.random.default_rng(config.seed)
     start = rng.uniform(lower, upper, (size, len(lower)))
     started = cost(start)
     sources = size // 2
@@ -164,14 +159,14 @@ def _minimise_by_bees(
             else:
                 trials[bee] += 1
 
-    for _ in range(cycles):
+    for _ in range(config.colony_cycles):
         visit(np.arange(sources, dtype=np.int64))
         fitness = 1.0 / (1.0 + value)
         visit(rng.choice(sources, size - sources, p=fitness / fitness.sum()).astype(np.int64))
         if value.min() < history[-1]:
             best = source[np.argmin(value)].copy()
         history.append(min(history[-1], float(value.min())))
-        left = np.flatnonzero(trials > limit)
+        left = np.flatnonzero(trials > config.colony_limit)
         if len(left):  # each is left for a scout's, found as the first ones were
             source[left] = rng.uniform(lower, upper, (len(left), len(lower)))
             value[left] = cost(source[left])
@@ -182,13 +177,10 @@ def _minimise_by_bees(
 
 def bee_colony(
     rigid: Array,
-    velocity: Array,
-    torque: Array,
+    samples: Samples,
     model: FrictionModel,
     described: Array,
     config: IdentificationConfig,
-    *,
-    position: Array | None = None,
     strokes: StrokeFriction | None = None,
 ) -> tuple[Array, Array, Array, int]:
     """Return the base and friction parameters that a bee colony finds, all of them coordinates of one search.
@@ -201,8 +193,7 @@ def bee_colony(
     ----------
     rigid : ndarray, shape (N, n, b)
         Base regressor.
-    velocity, torque : ndarray, shape (N, n)
-        [rad/s, N m]
+    samples : Samples
     model : FrictionModel
         Where it depends on the load, that is the measured torque.
     described : ndarray, shape (b,)
@@ -210,8 +201,6 @@ def bee_colony(
     config : IdentificationConfig
         Size, limit and cycles of the colony, and the seed. Half of the bees are employed, at a food source each, and
         half are onlookers.
-    position : ndarray, shape (N, n), optional
-        For models with a torque ripple [rad].
     strokes : StrokeFriction, optional
         What a friction sweep tells: those friction parameters are looked for within three standard deviations of it.
 
@@ -224,15 +213,8 @@ def bee_colony(
     evaluations : int
         Costs computed.
     """
-    problem = _Problem(rigid, velocity, torque, model, position)
-    best, history, evaluations = _minimise_by_bees(
-        problem.cost,
-        problem.box(described, strokes),
-        np.random.default_rng(config.seed),
-        size=config.colony_size,
-        limit=config.colony_limit,
-        cycles=config.colony_cycles,
-    )
+    problem = _Problem(rigid, samples, model)
+    best, history, evaluations = _minimise_by_bees(problem.cost, problem.box(described, strokes), config)
     base_values, parameters = problem.split(best[None])
     return base_values[0], parameters[:, 0], history, evaluations
 
@@ -240,16 +222,13 @@ def bee_colony(
 class _Problem:
     """The relative torque error as a function of points ``[beta, weights and log-shapes of each joint]``."""
 
-    def __init__(
-        self, rigid: Array, velocity: Array, torque: Array, model: FrictionModel, position: Array | None
-    ) -> None:
-        self.rigid, self.velocity, self.torque, self.position = rigid, velocity, torque, position
-        self.model = model
+    def __init__(self, rigid: Array, samples: Samples, model: FrictionModel) -> None:
+        self.rigid, self.samples, self.torque, self.model = rigid, samples, samples.target, model
         self.n, self.b = rigid.shape[1:]
         self.k, self.s = len(model.linear_names), len(model.shape_names)
-        self.square = np.maximum(np.sum(torque**2, axis=0), 1e-300)
+        self.square = np.maximum(np.sum(self.torque**2, axis=0), 1e-300)
 
-    def box(self, described: Array, strokes: StrokeFriction | None = None) -> tuple[Array, Array]:
+    def box(self, described: Array, strokes: StrokeFriction | None) -> tuple[Array, Array]:
         """Return the bounds of a search."""
         largest = np.abs(self.torque).max(axis=0)
         column = np.abs(self.rigid).max(axis=0)
@@ -257,7 +236,7 @@ class _Problem:
         half = np.abs(described) + 0.1 * np.where(np.isfinite(reach), reach, 0.0)
         # Friction is odd in the speed: bodies that are wrong add to it here and take from it there.
         left = np.abs(self.torque - self.rigid @ described).max(axis=0)
-        fastest = np.maximum(np.abs(self.velocity).max(axis=0), 1e-6)
+        fastest = np.maximum(np.abs(self.samples.dq).max(axis=0), 1e-6)
         low, high = (np.log(bound) for bound in self.model.shape_bounds(fastest))
         lower, upper = [described - half], [described + half]
         for j in range(self.n):
@@ -293,12 +272,9 @@ class _Problem:
 
     def _columns(self, joint: int, shapes: Array) -> Array:
         """Return one joint's columns at several logarithmic shapes, shape (N, M, k)."""
-        pieces = [
-            None if x is None else np.repeat(x[:, joint, None], len(shapes), axis=1)
-            for x in (self.velocity, self.torque, self.position)
-        ]
-        velocity, load, position = pieces
-        assert velocity is not None
+        velocity, load, position = (
+            np.repeat(x[:, joint, None], len(shapes), axis=1) for x in (self.samples.dq, self.torque, self.samples.q)
+        )
         return self.model.of_joint(joint).columns(velocity, np.exp(shapes), load, position)
 
     def cost(self, points: Array) -> Array:

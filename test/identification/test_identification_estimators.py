@@ -198,13 +198,13 @@ def test_the_bee_colony_comes_down_to_separable_least_squares_and_not_below() ->
     rigid = base.regressor(data.q, data.dq, data.ddq)
     torque = data.tau + model.torque(data.dq, np.array([[0.0, 0.0, -1.0, 8.0], [0.0, 0.0, 2.0, 15.0]]))
     described = 1.1 * np.array(base.values)
+    samples = as_samples([with_torque(data, torque)], ARM, standstill_speed=0.0, standstill_weight=1.0)
     found = [
-        bee_colony(rigid, data.dq, torque, model, described, replace(config, colony_size=bees, colony_cycles=cycles))[2]
+        bee_colony(rigid, samples, model, described, replace(config, colony_size=bees, colony_cycles=cycles))[2]
         for bees, cycles in ((10, 30), (40, 800))
     ]
     assert (np.diff(found[1]) <= 0.0).all()
     assert len(found[1]) == 801
-    samples = as_samples([with_torque(data, torque)], ARM, standstill_speed=0.0, standstill_weight=1.0)
     _, values, own, _ = separable_least_squares(rigid, samples, model, fit_scale=False)
     left = torque - rigid @ values - model.torque(data.dq, own)
     least = float(np.sum(np.sum(left**2, axis=0) / np.sum(torque**2, axis=0)))
