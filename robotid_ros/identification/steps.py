@@ -46,7 +46,7 @@ from robotid_ros.identification.model_choice import (
     samples_of_datasets,
     without_ripple,
 )
-from robotid_ros.identification.physical import physical_parameters
+from robotid_ros.identification.physical import PhysicalFit, physical_parameters
 from robotid_ros.identification.plausibility import (
     joint_faults,
     open_parameters,
@@ -253,25 +253,7 @@ def conclude(
     model, rows, base = chosen.model, chosen.rows, chosen.rows.base
     limit, decisions = config.thresholds(model), chosen.decisions
     notes: tuple[str, ...] = ()
-    solid = fit
-    for _ in range(PASSES if fit.friction.needs_load else 1):
-        # Load-dependent friction uses the load of the previous pass.
-        matrix, vector, square = normal_equations(rows, solid)
-        physical = physical_parameters(
-            matrix,
-            vector,
-            square,
-            base.map,
-            model,
-            friction=fit.friction,
-            regularisation=config.regularisation if config.regularisation > 0.0 else None,
-            described=fit.prior is not None and fit.prior.strength > 0.0,
-        )
-        solid = replace(
-            fit,
-            base_values=base.map @ physical.standard(rotor_inertia=config.rotor_inertia),
-            friction_parameters=np.concatenate([physical.linear, fit.shape], axis=1),
-        )
+    physical, solid = _consistent(chosen, fit, config)
     if config.estimator == 'physical':
         fit = solid
         text = f'physically consistent; {physical.error_ratio:.4f} times the unconstrained torque error'
@@ -365,6 +347,30 @@ def conclude(
         good_for=uses,
         provenance=provenance if fit.search is None else {**provenance, 'search': fit.search.tolist()},
     )
+
+
+def _consistent(chosen: Chosen, fit: TorqueFit, config: IdentificationConfig) -> tuple[PhysicalFit, TorqueFit]:
+    """Return the physically consistent parameters that explain the torque best, and a fit with them."""
+    base, solid = chosen.rows.base, fit
+    for _ in range(PASSES if fit.friction.needs_load else 1):
+        # Load-dependent friction uses the load of the previous pass.
+        matrix, vector, square = normal_equations(chosen.rows, solid)
+        physical = physical_parameters(
+            matrix,
+            vector,
+            square,
+            base.map,
+            chosen.model,
+            friction=fit.friction,
+            regularisation=config.regularisation if config.regularisation > 0.0 else None,
+            described=fit.prior is not None and fit.prior.strength > 0.0,
+        )
+        solid = replace(
+            fit,
+            base_values=base.map @ physical.standard(rotor_inertia=config.rotor_inertia),
+            friction_parameters=np.concatenate([physical.linear, fit.shape], axis=1),
+        )
+    return physical, solid
 
 
 def _no_numbers(fit: TorqueFit, samples: Samples) -> str:
