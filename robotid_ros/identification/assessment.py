@@ -30,8 +30,8 @@ from robotid_ros.identification.judge import (
     groups,
     predicted_by_others,
 )
-from robotid_ros.identification.model_choice import Chosen, samples_of_datasets
-from robotid_ros.identification.samples import ENOUGH, LEAST_RANGE, Samples, evenly_weighted
+from robotid_ros.identification.model_choice import Chosen
+from robotid_ros.identification.samples import ENOUGH, LEAST_RANGE, Samples, evenly_weighted, samples_of_datasets
 from robotid_ros.identification.terms import Terms
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.identification.verdict import Metrics, beaten_by_plain, left_of_variation, torque_metrics

@@ -29,7 +29,7 @@ from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import Rows
 from robotid_ros.identification.judge import Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.prior import Prior, description_prior
-from robotid_ros.identification.samples import ENOUGH, EXCERPTS, Samples, as_samples, redundant
+from robotid_ros.identification.samples import ENOUGH, EXCERPTS, Samples, redundant, samples_of_datasets
 from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.signal_choice import (
@@ -248,13 +248,6 @@ def with_ripple(friction: FrictionModel, frequency: Array, limit: float) -> Fric
 
 
 _MOST_SAMPLES = 60_000  # without redundant ones; of more, the choices look at stretches
-
-
-def samples_of_datasets(datasets: Sequence[Dataset], model: RobotModel, config: IdentificationConfig) -> Samples:
-    """Return datasets as samples, weighted at rest as configured."""
-    return as_samples(
-        datasets, model, standstill_speed=config.standstill_speed, standstill_weight=config.standstill_weight
-    )
 
 
 def few_of(samples: Samples, at_most: int = ENOUGH) -> Samples:

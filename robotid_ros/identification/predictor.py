@@ -242,12 +242,7 @@ def calibrated_urdf(model: RobotModel, result: IdentificationResult) -> str:
     """
     if model.source is None:
         raise IdentificationError('a calibrated URDF needs a robot that was read from a URDF')
-    inertials = link_inertials(model, result.inertial)
-    return edited_urdf(model.source, inertials=inertials, dynamics=_joint_dynamics(result))
-
-
-def _joint_dynamics(result: IdentificationResult) -> dict[str, tuple[float, float]]:
     plain = result.plain_friction
-    if plain is None:
-        return {}
-    return {joint: (float(plain[j, 1]), float(plain[j, 0])) for j, joint in enumerate(result.joint_names)}
+    known = {} if plain is None else dict(zip(result.joint_names, plain.tolist(), strict=True))
+    dynamics = {joint: (viscous, coulomb) for joint, (coulomb, viscous) in known.items()}
+    return edited_urdf(model.source, inertials=link_inertials(model, result.inertial), dynamics=dynamics)

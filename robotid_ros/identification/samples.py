@@ -21,6 +21,7 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel
 from robotid_ros.friction.terms import DISTANCES, sliding
+from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.signals.filtering import zero_phase_low_pass
 
@@ -351,6 +352,13 @@ def as_samples(
         measured=at_motors('tau'),
         weight=weight,
         runs=tuple(runs),
+    )
+
+
+def samples_of_datasets(datasets: Sequence[Dataset], model: RobotModel, config: IdentificationConfig) -> Samples:
+    """Return datasets as samples, weighted at rest as configured."""
+    return as_samples(
+        datasets, model, standstill_speed=config.standstill_speed, standstill_weight=config.standstill_weight
     )
 
 

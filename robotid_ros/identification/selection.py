@@ -42,11 +42,11 @@ from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.information import Rows
 from robotid_ros.identification.judge import Decision
 from robotid_ros.identification.least_squares import fit_of_parameters
-from robotid_ros.identification.model_choice import Chosen, few_of, samples_of_datasets
+from robotid_ros.identification.model_choice import Chosen, few_of
 from robotid_ros.identification.plausibility import remarks, require_radians
 from robotid_ros.identification.predictor import described_by
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import Samples
+from robotid_ros.identification.samples import Samples, samples_of_datasets
 from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.signal_choice import choose_bandwidth

@@ -31,9 +31,9 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import Information, Rows, reweighted, solve
-from robotid_ros.identification.model_choice import samples_of_datasets
 from robotid_ros.identification.predictor import calibrated_urdf
 from robotid_ros.identification.result import IdentificationResult
+from robotid_ros.identification.samples import samples_of_datasets
 from robotid_ros.identification.selection import SelectionConfig
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.terms import PLAIN

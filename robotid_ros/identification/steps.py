@@ -43,7 +43,6 @@ from robotid_ros.identification.least_squares import essential_parameters, norma
 from robotid_ros.identification.model_choice import (
     Chosen,
     choose_signals_and_model,
-    samples_of_datasets,
     without_ripple,
 )
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
@@ -56,7 +55,7 @@ from robotid_ros.identification.plausibility import (
 )
 from robotid_ros.identification.predictor import described_by
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import Samples, listed
+from robotid_ros.identification.samples import Samples, listed, samples_of_datasets
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.setup_search import find_setups
 from robotid_ros.identification.signal_choice import like_training

@@ -25,9 +25,9 @@ from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.identification.evidence import mutual_factors
 from robotid_ros.identification.information import Rows
 from robotid_ros.identification.least_squares import least_squares
-from robotid_ros.identification.model_choice import samples_of_datasets, strongest_ripple, with_ripple_shown
+from robotid_ros.identification.model_choice import strongest_ripple, with_ripple_shown
 from robotid_ros.identification.plausibility import held_joints, remarks, torque_size
-from robotid_ros.identification.samples import Samples, as_samples
+from robotid_ros.identification.samples import Samples, as_samples, samples_of_datasets
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.identification.terms import Terms
 from robotid_ros.identification.verdict import (
