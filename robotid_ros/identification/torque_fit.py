@@ -318,7 +318,7 @@ def covariance_of_estimate(
             gram = rows[:, j].T @ rows[:, j] / bin_size**2
             absorbed = 2.0 * precision[j] * np.sum(inverse[square] * middles[j]) * inflation[j] / bin_size
             absorbed -= np.sum(covariance[square] * gram)
-            expected = max(variances[j] * inflation[j] - absorbed, 0.2 * powers[j])
+            expected = max(variances[j] * inflation[j] - absorbed, _LEFT * powers[j])
             inflation[j] = np.clip(inflation[j] * powers[j] / expected, 1.0, 10.0)
     return covariance
 
