@@ -273,20 +273,6 @@ _SHORTEST_STOP, _USUAL_STOP, _LONGEST_STOP, _STOP_LENGTHS = 0.1, 1.0, 8.0, 11
 _NO_EXCESS = 1e-6  # of a limit, relative: round-off
 
 
-def plan_path_stop(
-    reference: Reference, check: ReferenceCheck, at: Sequence[float] | Array, durations: Sequence[float]
-) -> tuple[float, Eased]:
-    """Return where to begin a stop along the path, and the stop, so that all limits are kept.
-
-    ``at``: moments at which the stop may begin, in the order of preference [s]. ``durations``: how long the stop may
-    take, in the order of preference [s]. Where none keeps all limits, the stop is the one that breaks them least.
-    """
-    stop = easiest(
-        [Eased(reference=reference, at=moment, duration=duration) for moment in at for duration in durations], check
-    )
-    return stop.at, stop
-
-
 def easiest(candidates: Sequence[Eased], check: ReferenceCheck, *, rate: float = 100.0) -> Eased:
     """Return the first of some stops or ways in along one path that keeps all limits, or that which breaks them least.
 

@@ -25,7 +25,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.reference import Eased, Reference, ReferenceCheck
 from robotid_ros.execution.joint_motion import JointMotion, quintic_between
-from robotid_ros.execution.stop import plan_path_stop, stop_durations
+from robotid_ros.execution.stop import easiest, stop_durations
 
 _LEAST_SPAN = 0.7
 """How far a window leads at least before it may begin to stop [s]: two more are sent until then."""
@@ -145,37 +145,10 @@ class WindowPlan:
         return k * self._advance
 
     def window(self, k: int) -> Window:
-        """Return window ``k``, 0-based."""
-        if k == self.count - 1:
-            return self._cut(k, self.reference.duration, None)
-        return self._cut(k, *self._planned_stop(k))
-
-    def _planned_stop(self, k: int) -> tuple[float, Eased]:
-        """Return where window ``k`` begins to stop, and its stop."""
-        step = 1.0 / self.rate
-        end = round((self.due(k) + self._span) * self.rate) * step
-        moments = (end - step * np.arange(int(self._search / step) + 1)).tolist()
-        return plan_path_stop(self.reference, self.check, moments, self._durations)
-
-    def require_stops(self, until: float) -> None:
-        """Refuse a run if the stop of a window breaks a limit, naming the limit, joint and time.
-
-        Windows due after ``until`` [s] are not looked at: a periodic motion repeats.
-        """
-        for k in range(self.count - 1):
-            if self.due(k) > until:
-                return
-            at, stop = self._planned_stop(k)
-            worst = max(self.check.peaks(stop, start=at), key=lambda peak: peak.excess)
-            if worst.excess > _STOP_TOLERANCE:
-                raise ExcitationError(
-                    f'no stop around t = {at:.1f} s of the run keeps all limits: {worst}; '
-                    'design with some reserve, such as velocity_scaling and acceleration_scaling of 0.9'
-                )
-
-    def _cut(self, k: int, end: float, stop: Eased | None) -> Window:
-        """Return the knots of the reference until ``end``, and those of the stop after it."""
+        """Return window ``k``, 0-based: the knots of the reference, and those of the stop after them."""
         step, due, blend = 1.0 / self.rate, self.due(k), self.blend
+        stop = None if k == self.count - 1 else self._planned_stop(k)
+        end = self.reference.duration if stop is None else stop.at
         longest = end if stop is None else end + stop.duration
         start = due + self._lead if blend and k else 0.0
         if blend:
@@ -187,7 +160,7 @@ class WindowPlan:
             begin = max(0.0, due - _PAST)
             numbers = np.arange(int(np.floor(begin * self.rate + 1e-6)), int(np.ceil(end * self.rate - 1e-6)))
             times = step * numbers.astype(np.float64)
-        parts = [(times, self.reference.evaluate(times))] if len(times) else []
+        parts = [(times, self.reference.evaluate(times))]
         if stop is None:
             parts.append((np.array([end]), self.reference.evaluate([end])))
         else:
@@ -208,6 +181,30 @@ class WindowPlan:
             acceleration=acceleration,
             until=end,
         )
+
+    def _planned_stop(self, k: int) -> Eased:
+        """Return the stop of window ``k``: the latest that keeps all limits, and of these the shortest."""
+        step = 1.0 / self.rate
+        end = round((self.due(k) + self._span) * self.rate) * step
+        moments = (end - step * np.arange(int(self._search / step) + 1)).tolist()
+        stops = [Eased(reference=self.reference, at=at, duration=each) for at in moments for each in self._durations]
+        return easiest(stops, self.check)
+
+    def require_stops(self, until: float) -> None:
+        """Refuse a run if the stop of a window breaks a limit, naming the limit, joint and time.
+
+        Windows due after ``until`` [s] are not looked at: a periodic motion repeats.
+        """
+        for k in range(self.count - 1):
+            if self.due(k) > until:
+                return
+            stop = self._planned_stop(k)
+            worst = max(self.check.peaks(stop, start=stop.at), key=lambda peak: peak.excess)
+            if worst.excess > _STOP_TOLERANCE:
+                raise ExcitationError(
+                    f'no stop around t = {stop.at:.1f} s of the run keeps all limits: {worst}; '
+                    'design with some reserve, such as velocity_scaling and acceleration_scaling of 0.9'
+                )
 
     def _bent(self, motion: Reference, times: Array) -> Array:
         """Return times of knots, with others halfway between where quintics would leave the motion.

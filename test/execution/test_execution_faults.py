@@ -95,8 +95,8 @@ def test_quintics_between_knots_far_apart_stay_on_the_path():
         on = t <= window.until
         assert np.abs(led - path)[on].max(initial=0.0) < 6e-4
         if k + 1 < BLEND_PLAN.windows.count:
-            at, stop = BLEND_PLAN.windows._planned_stop(k)
-            np.testing.assert_allclose(led[~on], stop.evaluate(t[~on] - at)[0], atol=6e-4)
+            stop = BLEND_PLAN.windows._planned_stop(k)
+            np.testing.assert_allclose(led[~on], stop.evaluate(t[~on] - stop.at)[0], atol=6e-4)
 
 
 @pytest.mark.slow
@@ -477,7 +477,7 @@ def test_an_arm_that_is_held_short_of_its_stop_is_not_believed_at_rest(mode):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ('moment', 'mode'), each_with_a_mode(np.linspace(PLAN.begin, PLAN.begin + PLAN.period, 10).tolist())
+    ('moment', 'mode'), each_with_a_mode(np.linspace(PLAN.begin, PLAN.begin + PLAN.motion.duration, 10).tolist())
 )
 def test_an_arm_on_its_path_is_stopped_from_where_the_path_leads_it(mode, moment):
     """Not from straight ahead: where the path turns before a limit, that is beyond it."""
@@ -676,7 +676,7 @@ def test_an_arm_is_not_led_further_while_it_is_not_seen(mode):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ('moment', 'mode'), each_with_a_mode(np.linspace(PLAN.begin, PLAN.begin + PLAN.period, 10).tolist())
+    ('moment', 'mode'), each_with_a_mode(np.linspace(PLAN.begin, PLAN.begin + PLAN.motion.duration, 10).tolist())
 )
 def test_somebody_who_could_command_and_does_not_leaves_the_stop_as_it_is(mode, moment):
     """The arm goes on along its path, and the stop ends there, inside all limits."""
