@@ -87,9 +87,9 @@ class EffortWatch:
         self._difference = np.zeros(n)
         self._believed = np.ones(n, dtype=bool)
         self._runs = {name: np.zeros(n, dtype=int) for name in ('limit', 'model', 'period')}
-        bins = int(np.ceil(plan.period / _BIN))
+        bins = int(np.ceil(plan.motion.duration / _BIN))
         self._present = np.full((bins, n), np.nan)
-        speed = np.abs(plan.motion.evaluate(np.minimum(_BIN * (np.arange(bins) + 0.5), plan.period))[1])
+        speed = np.abs(plan.motion.evaluate(np.minimum(_BIN * (np.arange(bins) + 0.5), plan.motion.duration))[1])
         self._slow = _SLOW * speed.max(axis=0)
         self._fast = np.zeros((bins, n), dtype=bool)
         self._seen = np.zeros(0, dtype=np.int64)
@@ -150,7 +150,7 @@ class EffortWatch:
         if not plan.begin <= elapsed < plan.end:
             self._runs['period'][:] = 0
             return None
-        period, phase = divmod(elapsed - plan.begin, plan.period)
+        period, phase = divmod(elapsed - plan.begin, plan.motion.duration)
         if int(period) != self._period:
             self._period = int(period)
             self._turn_over()

@@ -92,10 +92,8 @@ class RunPlan:
     windows : WindowPlan
     begin, end : float
         When the first period begins and the last one ends, from the start of the run [s].
-    period : float
-        Of the motion; the whole length of a friction sweep [s].
     motion : Reference
-        What is repeated, from the beginning of a period.
+        One period, or the whole of what has none: see :func:`once`.
     checks : list of ReferenceCheck
         What a stop keeps, in turn: the limits of the run, and where none keeps these, those of the arm.
     """
@@ -105,7 +103,6 @@ class RunPlan:
     windows: WindowPlan
     begin: float
     end: float
-    period: float
     motion: Reference
     checks: list[ReferenceCheck]
 
@@ -115,16 +112,24 @@ class RunPlan:
             return 'ramp'
         if time >= self.end:
             return 'end'
-        return f'period {1 + int((time - self.begin) / self.period)}'
+        return f'period {1 + int((time - self.begin) / self.motion.duration)}'
 
     def one_period(self) -> tuple[Array, Array, Array, Array]:
         """Return one period of the reference, both ends included, at the rate of the windows, or less where it is long.
 
         Times, shape (K,), count from the beginning of the period [s]; position, velocity and acceleration are (K, n).
         """
-        count = min(_MOST_REFERENCE_POINTS, max(2, int(np.ceil(self.period * self.windows.rate))))
-        times = np.linspace(0.0, self.period, count + 1)
+        period = self.motion.duration
+        count = min(_MOST_REFERENCE_POINTS, max(2, int(np.ceil(period * self.windows.rate))))
+        times = np.linspace(0.0, period, count + 1)
         return (times, *self.motion.evaluate(times))
+
+
+def once(motion: Motion) -> Reference:
+    """Return one period of a motion, or the whole of one that has none."""
+    if isinstance(motion, FourierTrajectory):
+        return FourierRun(trajectory=motion, duration=motion.period)
+    return motion.reference
 
 
 def plan_run(
@@ -141,15 +146,14 @@ def plan_run(
     position = _led_inside(position, check)
     leaving = check.leaving(position, arm)
     checks = [leaving] if arm is None else [leaving, arm]
+    repeated = once(motion)
+    period = repeated.duration
     if isinstance(motion, FourierTrajectory):
         gentle = GENTLE if config.trajectory_replacement == 'blend' else 0.0
         before, middle, after = _fourier_parts(motion, check, config.periods, gentle)
-        period = motion.period
-        repeated: Reference = FourierRun(trajectory=motion, duration=period)
         check.require(repeated, 'the trajectory')
     else:
-        before, middle, after = (), motion.reference, ()
-        period, repeated = motion.reference.duration, motion.reference
+        before, middle, after = (), repeated, ()
         check.require(repeated, 'the friction sweep' if isinstance(motion, FrictionSweep) else 'the tour')
     first = (before[0] if before else middle).evaluate([0.0])[0][0]
     last_part = after[-1] if after else middle
@@ -179,7 +183,6 @@ def plan_run(
         windows=windows,
         begin=begin,
         end=begin + middle.duration,
-        period=period,
         motion=repeated,
         checks=checks,
     )

@@ -31,10 +31,9 @@ from std_msgs.msg import ColorRGBA
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError, MissingDependencyError, RobotIdError
 from robotid_ros.excitation import ExcitationConfig
-from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.picture import SpacePicture, space_picture
 from robotid_ros.excitation.workspace import Capsule, box_capsules, cylinder_capsules, with_obstacles
-from robotid_ros.execution.run import Motion
+from robotid_ros.execution.run import Motion, once
 from robotid_ros.model import RobotModel
 from robotid_ros.model.transforms import axis_quaternion, rigid_transform, rotation_of_quaternion, translation
 from robotid_ros.nodes.messages import LATCHED, publish
@@ -186,13 +185,6 @@ def _matrix(pose: Any) -> Array:
     return rigid_transform(rotation, (position.x, position.y, position.z))
 
 
-def _once(motion: Motion) -> tuple[Callable[[Array], tuple[Array, Array, Array]], float]:
-    """Return what tells positions, velocities and accelerations over one period, or the whole motion, and its end."""
-    if isinstance(motion, FourierTrajectory):
-        return motion.evaluate, motion.period
-    return motion.reference.evaluate, motion.reference.duration
-
-
 class Preview:
     """Shows a motion while somebody listens: over and over as joint states on ``~/preview``, and as markers.
 
@@ -233,8 +225,8 @@ class Preview:
             self._elapsed += float(self._node.get_parameter('preview_speed').value) * (now - self._last)
         self._last = now
         names, motion = shown
-        evaluate, duration = _once(motion)
-        position, velocity, _ = evaluate(np.array([self._elapsed % duration]))
+        reference = once(motion)
+        position, velocity, _ = reference.evaluate([self._elapsed % reference.duration])
         message = JointState(name=list(names), position=position[0].tolist(), velocity=velocity[0].tolist())
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._publisher.publish(message)
@@ -247,9 +239,10 @@ class Preview:
             return
 
         def work() -> None:
-            evaluate, duration = _once(motion)
+            reference = once(motion)
+            times = np.linspace(0.0, reference.duration, _SAMPLES)
             try:
-                picture = space_picture(model, config, *evaluate(np.linspace(0.0, duration, _SAMPLES)))
+                picture = space_picture(model, config, *reference.evaluate(times))
             except RobotIdError as cause:
                 self._node.get_logger().warning(f'the motion cannot be drawn: {cause}')
                 return

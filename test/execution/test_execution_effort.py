@@ -26,7 +26,7 @@ from robotid_ros.excitation.preparation import reference_check
 from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.following import WatchdogConfig
 from robotid_ros.execution.joint_motion import JointMotion
-from robotid_ros.execution.run import RunConfig, plan_run
+from robotid_ros.execution.run import RunConfig, once, plan_run
 
 EFFORT = np.array([150.0, 80.0, 30.0])
 MODEL = planar_arm(3, limits=limits(3, 2.6, 2.5, 8.0, effort=EFFORT))
@@ -88,15 +88,15 @@ def test_friction_that_turns_over_earlier_or_later_than_a_period_before_is_no_pu
     The arm is behind its reference, joint states come at any rate and get lost alone and in bursts.
     """
     rng = np.random.default_rng(seed)
-    motion = replace(TRAJECTORY, base_frequency=10.0 ** rng.uniform(-1.5, 0.0) * TRAJECTORY.base_frequency)
-    plan = replace(PLAN, motion=motion, period=motion.period, begin=0.0, end=3.0 * motion.period)
+    motion = once(replace(TRAJECTORY, base_frequency=10.0 ** rng.uniform(-1.5, 0.0) * TRAJECTORY.base_frequency))
+    plan = replace(PLAN, motion=motion, begin=0.0, end=3.0 * motion.duration)
     rate, lag = min(10.0 ** rng.uniform(1.3, 2.7), 6000.0 / plan.end), rng.uniform(0.0, 0.1)
     times = np.arange(0.0, plan.end, 1.0 / rate)
     lost = rng.random(len(times)) < rng.uniform(0.0, 0.3)
     for begin in rng.uniform(0.0, plan.end, 30):
         lost |= (begin < times) & (times < begin + rng.uniform(0.0, 0.3))
     times = times[~lost]
-    period = (times / plan.period).astype(int)
+    period = (times / motion.duration).astype(int)
     speed = motion.evaluate(times - lag)[1]
     fastest = np.abs(speed).max(axis=0)
     off = 0.015 * fastest * rng.uniform(-1.0, 1.0, (4, 3))
@@ -104,7 +104,7 @@ def test_friction_that_turns_over_earlier_or_later_than_a_period_before_is_no_pu
     torque += rng.normal(0.0, 1e-3, torque.shape)
 
     assert told(plan, times, speed, torque) == {None}
-    pushes = (times > 1.7 * plan.period)[:, None] & (np.abs(speed) > 0.1 * fastest)
+    pushes = (times > 1.7 * motion.duration)[:, None] & (np.abs(speed) > 0.1 * fastest)
     assert told(plan, times, speed, np.where(pushes, 3.0 * torque, torque)) != {None}
 
 
@@ -113,18 +113,18 @@ def test_friction_that_turns_over_earlier_or_later_than_a_period_before_is_no_pu
 def test_a_torque_that_nobody_saw_a_period_before_is_no_push(seed):
     """Joint states get lost for up to a fifth of the period, in which the effort reverses and comes back."""
     rng = np.random.default_rng(seed)
-    motion = replace(TRAJECTORY, base_frequency=10.0 ** rng.uniform(-1.0, 0.3) * TRAJECTORY.base_frequency)
-    plan = replace(PLAN, motion=motion, period=motion.period, begin=0.0, end=3.0 * motion.period)
+    motion = once(replace(TRAJECTORY, base_frequency=10.0 ** rng.uniform(-1.0, 0.3) * TRAJECTORY.base_frequency))
+    plan = replace(PLAN, motion=motion, begin=0.0, end=3.0 * motion.duration)
     times = np.arange(0.0, plan.end, 10.0 ** rng.uniform(-2.7, -1.5))
     lost = np.zeros(len(times), dtype=bool)
     for begin in rng.uniform(0.0, plan.end, 12):
-        lost |= (begin < times) & (times < begin + rng.uniform(0.0, 0.2) * plan.period)
+        lost |= (begin < times) & (times < begin + rng.uniform(0.0, 0.2) * motion.duration)
     times = times[~lost]
     _, speed, acceleration = motion.evaluate(times)
     torque = 10.0 ** rng.uniform(-1.0, 2.0, 3) * acceleration + rng.normal(0.0, 1e-3, acceleration.shape)
 
     assert told(plan, times, speed, torque) == {None}
-    pressed = torque + np.where(times[:, None] > 1.7 * plan.period, np.abs(torque).max(axis=0), 0.0)
+    pressed = torque + np.where(times[:, None] > 1.7 * motion.duration, np.abs(torque).max(axis=0), 0.0)
     assert told(plan, times, speed, pressed) != {None}
 
 
@@ -140,8 +140,8 @@ def test_efforts_that_say_nothing_stop_nothing():
     ('moment', 'share', 'unit', 'said'),
     [
         (PLAN.begin + 1.0, 0.9, KNOWN, 'where its model needs'),
-        (PLAN.begin + PLAN.period + 1.0, 0.35, KNOWN, 'that of the period before'),
-        (PLAN.begin + PLAN.period + 1.0, 0.35, UNKNOWN, 'that of the period before'),
+        (PLAN.begin + PLAN.motion.duration + 1.0, 0.35, KNOWN, 'that of the period before'),
+        (PLAN.begin + PLAN.motion.duration + 1.0, 0.35, UNKNOWN, 'that of the period before'),
     ],
 )
 def test_a_push_is_found_within_a_tenth_of_a_second(moment, share, unit, said):
@@ -195,7 +195,7 @@ def test_efforts_of_coupled_motors_are_taken_to_their_joints(known):
 def test_what_nobody_can_tell_is_not_said():
     """Without a unit there is nothing to compare a first period with."""
     watch = pushed(PLAN.begin + 1.0, 0.6, UNKNOWN)
-    assert watch is None or watch[0] > PLAN.begin + PLAN.period
+    assert watch is None or watch[0] > PLAN.begin + PLAN.motion.duration
 
 
 def test_an_effort_at_its_limit_is_named_unless_it_was_there_at_rest():

@@ -389,7 +389,7 @@ def test_a_sweep_is_run_like_an_excitation(check):
     bounds = MODEL.limits
     sweep = friction_sweep(MODEL, bounds, FrictionSweepConfig(sweep_levels=2, sweep_stroke_time=0.5), START)
     plan = plan_run(START, sweep, check, RUN)
-    assert plan.period == pytest.approx(sweep.reference.duration)
+    assert plan.motion.duration == pytest.approx(sweep.reference.duration)
     assert len(plan.one_period()[0]) <= 2001
     assert len(sweep.strokes) == 24
     for begin, stroke in steady_strokes(sweep):
@@ -404,7 +404,7 @@ def test_a_sweep_is_checked_against_every_limit():
         config = ExcitationConfig(workspace_frames=('tip',), workspace_lower=(-9.0, -9.0, floor))
         check = reference_check(model, config)
         if allowed:
-            assert plan_run(start, sweep, check, RUN).period == sweep.reference.duration
+            assert plan_run(start, sweep, check, RUN).motion.duration == sweep.reference.duration
         else:
             with pytest.raises(ExcitationError, match=r"the friction sweep: z of frame 'tip' is .* m at t = .* s"):
                 plan_run(start, sweep, check, RUN)
