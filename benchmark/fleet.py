@@ -110,7 +110,7 @@ def measure_fleet(folder: Path, arms: int, each: int, jobs: int, more: Sequence[
     shutil.rmtree(out, ignore_errors=True)  # of an earlier run, which would be resumed
     words = ['fleet', str(recordings), '--robot', str(ARMS['ur10e']), '--jobs', str(jobs), '--out', str(out)]
     processor, begun, peak = processor_seconds(), time.monotonic(), 0.0
-    process = subprocess.Popen([sys.executable, '-m', 'robotid_ros.cli', *words, *more])
+    process = subprocess.Popen([sys.executable, '-m', 'robotid_ros', *words, *more])
     ended = threading.Event()
     threading.Thread(target=lambda: (process.wait(), ended.set()), daemon=True).start()
     while not ended.wait(1.0):

@@ -122,7 +122,3 @@ def _described(fault: Exception) -> str:
 
 def _print_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     print(f'warning: {message}', file=sys.stderr)
-
-
-if __name__ == '__main__':
-    sys.exit(main())

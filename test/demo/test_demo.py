@@ -97,7 +97,7 @@ def test_the_loop_finds_the_truth(tmp_path: Path) -> None:
 @pytest.mark.parametrize('victim', [NODES[-1]])  # the last that is looked at
 def test_killing_a_node_ends_the_demo_with_its_name(tmp_path: Path, victim: str) -> None:
     environment = {**os.environ, 'PYTHONUNBUFFERED': '1'}
-    with NodeProcess(['-m', 'robotid_ros.cli', 'demo', '--out', str(tmp_path), '--headless'], environment) as demo:
+    with NodeProcess(['-m', 'robotid_ros', 'demo', '--out', str(tmp_path), '--headless'], environment) as demo:
         logs = [tmp_path / 'logs' / f'{name}.log' for name in NODES]
 
         def all_spoke() -> bool:
@@ -119,7 +119,7 @@ def test_killing_a_node_ends_the_demo_with_its_name(tmp_path: Path, victim: str)
 @pytest.mark.slow
 def test_killing_the_demo_leaves_no_process_behind(tmp_path: Path) -> None:
     environment = {**os.environ, 'PYTHONUNBUFFERED': '1'}
-    with NodeProcess(['-m', 'robotid_ros.cli', 'demo', '--out', str(tmp_path)], environment) as demo:
+    with NodeProcess(['-m', 'robotid_ros', 'demo', '--out', str(tmp_path)], environment) as demo:
         logs = {name: tmp_path / 'logs' / f'{name}.log' for name in NODES}
 
         def simulating() -> bool:

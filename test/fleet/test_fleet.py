@@ -76,7 +76,7 @@ def finished(recordings: Path) -> tuple[Path, subprocess.CompletedProcess[str], 
     """The output of a run that was killed in the middle and begun again, and what stood when it was killed."""
     out = recordings.parent / 'out'
     words = ['fleet', str(recordings), '--robot', str(recordings / 'two_links.urdf'), '--jobs', '2', *QUICK]
-    command = [sys.executable, '-m', 'robotid_ros.cli', *words, '--out', str(out)]
+    command = [sys.executable, '-m', 'robotid_ros', *words, '--out', str(out)]
     run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + DEADLINE
     while len(list(out.rglob('fleet.yaml'))) < 2 and run.poll() is None:

@@ -30,7 +30,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.model.urdf_tree import parse_urdf
 from robotid_ros.report.live import LiveServer
 
-WATCH = ['-m', 'robotid_ros.cli', 'watch', '--web', '--port', '0', '--interval', '0.1']
+WATCH = ['-m', 'robotid_ros', 'watch', '--web', '--port', '0', '--interval', '0.1']
 
 
 def _request(
