@@ -112,8 +112,6 @@ def isolated_environment() -> dict[str, str]:
     if environment.get('ROS_DISTRO') == 'humble':  # knows the older variable only
         environment['ROS_LOCALHOST_ONLY'] = '1'
     environment['PYTHONUNBUFFERED'] = '1'
-    for variable in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'):
-        environment.setdefault(variable, '1')
     return environment
 
 
