@@ -23,6 +23,7 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.urdf_edit import quoted
+from robotid_ros.reading import refusing
 from robotid_ros.simulation.simulated_run import start_position
 
 
@@ -146,14 +147,12 @@ def world_physics(path: str | Path) -> tuple[tuple[float, float, float], float]:
     -----
     What the file leaves out has the defaults of the SDF specification: 9.8 m/s^2 and steps of 1 ms.
     """
-    try:
+    with refusing(f"world file '{path}'", ModelError, file=str(path)):
         world = ElementTree.parse(path).getroot().find('world')
         if world is None:
             raise ModelError(f"world file '{path}': expected an <sdf> with a <world>")
         gravity = [float(word) for word in world.findtext('gravity', '0 0 -9.8').split()]
         step = float(world.findtext('physics/max_step_size', '0.001'))
-    except (OSError, ElementTree.ParseError, ValueError) as cause:
-        raise ModelError(f"world file '{path}' cannot be read: {cause}") from cause
-    if len(gravity) != 3 or not step > 0.0:
-        raise ModelError(f"world file '{path}': expected three numbers of gravity and a positive step")
+        if len(gravity) != 3 or not step > 0.0:
+            raise ModelError(f"world file '{path}': expected three numbers of gravity and a positive step")
     return (gravity[0], gravity[1], gravity[2]), 1.0 / step
