@@ -29,6 +29,7 @@ from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.simulation.servo import (
     MotionError,
     Servo,
+    delayed,
     identify_drives,
     identify_servo,
     motion_error,
@@ -258,7 +259,7 @@ def _by_servo(
 
     motion = recorded.q, recorded.dq, recorded.ddq
     own = inverse_dynamics(arm, *motion, rotor_inertia=True, friction=True)
-    arrives, speed = servo.delayed(wanted, recorded.rate)
+    arrives, speed = delayed(wanted, servo.delay, recorded.rate)
     bias = inverse_dynamics(arm, recorded.q, recorded.dq, np.zeros_like(recorded.q))
     along = servo.torque(arrives - recorded.q, speed - recorded.dq, bias)
     said = own, inverse_dynamics(arm, *motion, rotor_inertia=True)

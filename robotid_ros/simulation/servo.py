@@ -58,10 +58,6 @@ class Servo:
         beyond = _beyond(error, self.play)
         return self.stiffness * beyond + self.damping * rate_error + self.share * bias + self.offset
 
-    def delayed(self, command: Array, rate: float) -> tuple[Array, Array]:
-        """Return the command as it arrives, and its velocity; shapes (N, n), sampled at ``rate`` [Hz]."""
-        return _delayed(command, self.delay, rate)
-
 
 def identify_servo(recorded: Dataset, command: Array, torque: Array, bias: Array) -> Servo:
     """Return the servos that explain the torque best.
@@ -78,7 +74,7 @@ def identify_servo(recorded: Dataset, command: Array, torque: Array, bias: Array
 
     def fit(delay: float) -> tuple[Array, Array]:
         """Return the gains (n, 4), and the part of the torque's squares (n,) that they leave."""
-        wanted, speed = _delayed(command, delay, recorded.rate)
+        wanted, speed = delayed(command, delay, recorded.rate)
         columns = np.stack([wanted - recorded.q, speed - recorded.dq, bias, np.ones_like(bias)], axis=2)[kept]
         size = np.maximum(np.linalg.norm(columns, axis=0), np.finfo(float).tiny)
         rows = (columns / size).transpose(1, 0, 2)
@@ -134,7 +130,7 @@ def identify_drives(recorded: Dataset, command: Array, bodies: Array, bias: Arra
         """Return the parameters over the stiffness, (n, 7), and the part of the error's squares (n,) that is left."""
         from scipy.optimize import nnls  # not at the top: see robotid_ros.signals.filtering
 
-        wanted, speed = map(seen, _delayed(command, delay, recorded.rate))
+        wanted, speed = map(seen, delayed(command, delay, recorded.rate))
         moving = np.stack([bodies - share * bias, recorded.dq - speed], axis=2)
         columns = np.concatenate([moving, fixed], axis=2)[kept]
         error = (wanted - recorded.q)[kept]
@@ -158,7 +154,7 @@ def identify_drives(recorded: Dataset, command: Array, bodies: Array, bias: Arra
 
         for _ in range(2):  # delay and play depend on each other a little
             delay = _best_delay(cost, recorded.rate)
-            late = _delayed(command, delay, recorded.rate)[0]
+            late = delayed(command, delay, recorded.rate)[0]
             step = 2.0 * np.quantile(np.abs(late - recorded.q)[kept], 0.8, axis=0) / _PLAYS
             for _ in range(3):  # a grid, twice refined
                 tried = np.maximum(play + np.arange(-_PLAYS, _PLAYS + 1)[:, None] * step, 0.0)
@@ -214,7 +210,8 @@ def _beyond(error: Array, play: Array) -> Array:
     return np.asarray(np.sign(error) * np.maximum(np.abs(error) - 0.5 * play, 0.0))
 
 
-def _delayed(command: Array, delay: float, rate: float) -> tuple[Array, Array]:
+def delayed(command: Array, delay: float, rate: float) -> tuple[Array, Array]:
+    """Return a command as it arrives after a delay [s], and its velocity; shapes (N, n), sampled at ``rate`` [Hz]."""
     time = np.arange(len(command)) / rate
     speed = np.gradient(command, 1.0 / rate, axis=0)
 
@@ -279,7 +276,7 @@ def replayed(
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     data = mujoco.MjData(model)
     joints = [int(model.joint(name).dofadr[0]) for name in recorded.joint_names]
-    signals = [recorded.tau] if servo is None or command is None else [*servo.delayed(command, recorded.rate)]
+    signals = [recorded.tau] if servo is None or command is None else [*delayed(command, servo.delay, recorded.rate)]
     signals.append(np.zeros_like(recorded.q) if extra is None else extra)
     result = np.full_like(recorded.q, np.nan)
     for window in windows:
