@@ -316,8 +316,7 @@ class FrictionModel:
         """
         if not self.needs_position:
             return self.torque(velocity, parameters, load)
-        name = '+'.join(part for part in self.name.split('+') if part not in ('position', 'spring', 'ripple'))
-        moving = friction_model(name, velocity_scale=self.velocity_scale, presliding=self.presliding, lag=self.lag)
+        moving = replace(self, terms=tuple(term for term in self.terms if not term.needs_position))
         kept = [*range(len(moving.linear_names)), *range(len(self.linear_names), parameters.shape[1])]
         return moving.torque(velocity, parameters[:, kept], load)
 
