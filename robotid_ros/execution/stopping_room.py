@@ -19,7 +19,7 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, ExcitationDesign, optimize_excitation
 from robotid_ros.excitation.preparation import arm_check, reference_check
 from robotid_ros.excitation.reference import FourierRun, Reference, ReferenceCheck
-from robotid_ros.execution.delay import motion_at
+from robotid_ros.execution.delay import motions_at
 from robotid_ros.execution.stop import PathPlace, StopPlan, plan_stop
 from robotid_ros.model import RobotModel
 
@@ -46,7 +46,7 @@ def stops_along(
     pace = np.abs(velocity / limits.velocity).max(axis=1) + np.abs(acceleration / limits.acceleration).max(axis=1)
     passed = np.concatenate([[0.0], np.cumsum(0.5 * (pace[1:] + pace[:-1]) * np.diff(times))])
     for time in np.interp(np.arange(0.5 * _STEP, passed[-1], _STEP), passed, times):
-        led = [motion_at(reference, min(time + part * _LATENCY, reference.duration)) for part in (0.5, 0.0, 1.0)]
+        led = motions_at(reference, time + _LATENCY * np.array([0.5, 0.0, 1.0]))
         starts = [*(replace(motion, acceleration=None) for motion in led), *led]
         path = PathPlace(reference=reference, time=time + 0.5 * _LATENCY, along=np.ones(len(shown), dtype=bool))
         yield float(time), plan_stop(starts, checks, path, shown=shown)
