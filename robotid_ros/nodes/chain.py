@@ -31,7 +31,7 @@ from rclpy.utilities import remove_ros_args
 
 from robotid_ros.errors import ExcitationError, RobotIdError
 from robotid_ros.identification import IdentificationResult
-from robotid_ros.nodes.loop_client import NODES, LoopClient
+from robotid_ros.nodes.loop_client import ALWAYS, NODES, LoopClient
 from robotid_ros.nodes.messages import LATCHED, node_names
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
 from robotid_ros.nodes.runtime import serve
@@ -44,7 +44,6 @@ _LAST_ROWS = 20.0
 """How long measurements may be on their way after a tour of poses [s]: a pose may be without one."""
 PATIENCE = 600.0  # seconds for each answer: a slow machine takes long, and that is not a failure
 _LEAST_TO_SELECT = 3
-ALWAYS = float('inf')  # for what takes as long as it takes: a design, a run, an identification
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

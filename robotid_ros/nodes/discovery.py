@@ -15,15 +15,13 @@ taken where they work; otherwise those found in the graph are taken, with a rema
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
-import rclpy
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
-from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 
 from robotid_ros.errors import DataError
+from robotid_ros.nodes.loop_client import ALWAYS, LoopClient
 from robotid_ros.nodes.messages import joint_state_values, newest
 
 _LISTEN = 1.0
@@ -40,32 +38,24 @@ def find_topics(
     The names are fully qualified; an arm has ``patience`` seconds to appear. Beside the topics on which it is heard and
     commanded are remarks: what differs from the topics given, or is missing.
     """
-    context = rclpy.Context()
-    rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
-    node = rclpy.create_node('robotid_discovery', context=context)
-    executor = SingleThreadedExecutor(context=context)
-    executor.add_node(node)
+    client = LoopClient(lambda: None, None, (), 'robotid_discovery')
     try:
-        heard = _listen(node, executor, joints, patience)
+        heard = _listen(client, joints, patience)
         takers = [
             name
-            for name, kinds in node.get_topic_names_and_types()
+            for name, kinds in client.node.get_topic_names_and_types()
             if 'trajectory_msgs/msg/JointTrajectory' in kinds
             and name.endswith('/joint_trajectory')
-            and node.count_subscribers(name)
+            and client.node.count_subscribers(name)
         ]
     finally:
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.shutdown(context=context)
+        client.close()
     states, remark = _choose_states(joint_states, heard)
     taker, other = _choose_trajectory(trajectory, takers)
     return states, taker, list(filter(None, (remark, other)))
 
 
-def _listen(
-    node: Node, executor: SingleThreadedExecutor, joints: Sequence[str], patience: float
-) -> dict[str, tuple[float, bool]]:
+def _listen(client: LoopClient, joints: Sequence[str], patience: float) -> dict[str, tuple[float, bool]]:
     """Return the rate [Hz] of every topic with the joint states of an arm, and whether it has efforts."""
     seen: dict[str, list[float]] = {}
     efforts: dict[str, bool] = {}
@@ -80,16 +70,16 @@ def _listen(
         efforts[topic] = effort is not None and bool(np.isfinite(effort).all() and effort.any())
 
     begun = time.monotonic()
-    first: float | None = None
-    while time.monotonic() < (begun + patience if first is None else first + _LISTEN):
-        for name, kinds in node.get_topic_names_and_types():
+
+    def enough() -> bool:
+        for name, kinds in client.node.get_topic_names_and_types():
             if 'sensor_msgs/msg/JointState' in kinds and name not in followed:
                 followed.add(name)
-                qos = newest(100)
-                node.create_subscription(JointState, name, lambda message, topic=name: keep(topic, message), qos)
-        executor.spin_once(timeout_sec=0.05)
-        if first is None and seen:
-            first = time.monotonic()
+                client.node.create_subscription(JointState, name, partial(keep, name), newest(100))
+        first = min((times[0] for times in seen.values()), default=None)
+        return time.monotonic() >= (begun + patience if first is None else first + _LISTEN)
+
+    client.wait(enough, 'joint states', ALWAYS)
     return {
         topic: (
             (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 and times[-1] > times[0] else 0.0,

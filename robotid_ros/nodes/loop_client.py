@@ -25,6 +25,7 @@ from std_srvs.srv import Trigger
 from robotid_ros.errors import RobotIdError
 
 NODES = ('excitation', 'recorder', 'identification')
+ALWAYS = float('inf')  # a deadline for what takes as long as it takes: a design, a run, an identification
 
 
 class ServiceError(RobotIdError, RuntimeError):
