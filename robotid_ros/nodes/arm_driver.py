@@ -43,7 +43,7 @@ from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.nodes.controller_link import ActionLink, ControllerLink, TopicLink, action_name
 from robotid_ros.nodes.messages import LATCHED, joint_state_values, newest, publish, seconds, trajectory_message
 from robotid_ros.nodes.parameters import read_parameters
-from robotid_ros.nodes.runtime import BackgroundWorker, SimulatedTime, failure, steady_timer
+from robotid_ros.nodes.runtime import BackgroundWorker, SimulatedTime, failure, steady_timer, wait_for
 from robotid_ros.nodes.status import Status
 from robotid_ros.nodes.surroundings import Commanders, Surroundings
 from robotid_ros.settings import Settings, setting
@@ -187,13 +187,11 @@ class ArmState:
         Raises an ExcitationError if none comes, or it cannot be used.
         """
         self.listen(joint_names)
-        deadline = time.monotonic() + _CATCH_UP
         tolerance = read_parameters(self._node, WatchdogConfig).clock_tolerance
 
         def wait() -> None:
             if self._heard.wait(_FIRST) and self.time.came.wait(_FIRST):
-                while self.offset.behind > tolerance and time.monotonic() < deadline:
-                    time.sleep(0.02)
+                wait_for(lambda: self.offset.behind <= tolerance, _CATCH_UP)
 
         await self._worker.run(wait)
         return self.fresh_position()

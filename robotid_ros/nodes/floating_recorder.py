@@ -38,7 +38,7 @@ from robotid_ros.errors import DataError, IdentificationError, RobotIdError
 from robotid_ros.free_floating import identify_target, read_measurement, read_mission
 from robotid_ros.nodes.messages import subscribe_to_published
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
-from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
+from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer, wait_for
 from robotid_ros.nodes.status import Status, serve_identify
 from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
@@ -105,13 +105,12 @@ class FloatingRecorder(Node):
         if self._writer is not None:
             return f'recording already, to {self._writer.folder}'
         config = read_parameters(self, FloatingRecorderConfig)
-        end = time.monotonic() + config.start_timeout
-        while missing := [(topics, what) for topics, what in _NEEDED if not self._heard() & topics]:
-            if time.monotonic() > end:
-                names = ' or '.join(self.resolve_topic_name(topic) for topic in sorted(missing[0][0]))
-                raise DataError(f'nobody publishes {missing[0][1]}, on {names}')
-            time.sleep(0.05)
+        wait_for(lambda: all(topics & self._heard() for topics, _ in _NEEDED), config.start_timeout)
         heard = self._heard()
+        for topics, what in _NEEDED:
+            if not topics & heard:
+                names = ' or '.join(self.resolve_topic_name(topic) for topic in sorted(topics))
+                raise DataError(f'nobody publishes {what}, on {names}')
         parent = Path(config.output_folder).expanduser()
         folder = parent / datetime.now().strftime('%Y%m%d-%H%M%S-%f')
         types = dict(self._topic(topic) for topic in sorted(heard))

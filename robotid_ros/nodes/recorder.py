@@ -63,7 +63,7 @@ from robotid_ros.nodes.messages import (
     trajectory_message,
 )
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer
+from robotid_ros.nodes.runtime import BackgroundWorker, run_node, serve, steady_timer, wait_for
 from robotid_ros.nodes.status import Status
 from robotid_ros.settings import setting, settings_of
 from robotid_ros.signals.sample_times import late_stamps_remark
@@ -343,13 +343,11 @@ class Recorder(Node):
 
     def _wait_for_publisher(self, config: RecorderConfig) -> ReliabilityPolicy:
         """Return the reliability to ask for, once somebody publishes joint states."""
-        end = time.monotonic() + config.start_timeout
-        while not (publishers := self.get_publishers_info_by_topic(TOPIC)):
-            if time.monotonic() > end:
-                raise DataError(
-                    f'nobody publishes {self.resolve_topic_name(TOPIC)}; start the arm driver, or remap joint_states'
-                )
-            time.sleep(0.02)
+        publishers = wait_for(lambda: self.get_publishers_info_by_topic(TOPIC), config.start_timeout)
+        if not publishers:
+            raise DataError(
+                f'nobody publishes {self.resolve_topic_name(TOPIC)}; start the arm driver, or remap joint_states'
+            )
         if config.reliability != 'auto':
             return ReliabilityPolicy[config.reliability.upper()]
         return reliability_of(publishers)

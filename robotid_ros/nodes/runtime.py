@@ -30,7 +30,6 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from rclpy.subscription import Subscription
 from rclpy.task import Future
@@ -40,10 +39,12 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from std_srvs.srv import Trigger
 
 from robotid_ros.errors import RobotIdError
+from robotid_ros.nodes.messages import newest
 
 _TOPIC = '/clock'
 Result = TypeVar('Result')
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_POLL = 0.02  # between looks at what is waited for [s]
 _QUESTIONS = 2  # how often a service is asked that may not know its client yet
 
 
@@ -89,7 +90,7 @@ class SimulatedTime:
                 ClockMessage,
                 _TOPIC,
                 self._take_sent if hasattr(Subscription, 'CallbackType') else self._take,
-                QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT),
+                newest(1),
             )
 
     def leave(self) -> None:
@@ -214,6 +215,17 @@ def serve(node: Node, **actions: Callable[[], Awaitable[str]]) -> None:
         node.create_service(Trigger, f'~/{name}', answering(action), callback_group=group)
 
 
+def wait_for(wanted: Callable[[], Result], patience: float) -> Result:
+    """Return what is wanted once it is there, or what is in its place after so long [s].
+
+    For a thread that is not the executor's.
+    """
+    deadline = time.monotonic() + patience
+    while not (found := wanted()) and time.monotonic() < deadline:
+        time.sleep(_POLL)
+    return found
+
+
 def call_service(node: Node, kind: Any, name: str, request: Any, patience: float = 2.0) -> Any:
     """Return the answer of a service, or None if it is not there, or silent, for so long [s].
 
@@ -223,11 +235,8 @@ def call_service(node: Node, kind: Any, name: str, request: Any, patience: float
     client, answered = node.create_client(kind, name), threading.Event()
     asked: list[Future] = []
     try:
-        deadline = time.monotonic() + patience
-        while not client.service_is_ready():
-            if time.monotonic() > deadline:
-                return None
-            time.sleep(0.02)
+        if not wait_for(client.service_is_ready, patience):
+            return None
         for _ in range(_QUESTIONS):
             asked.append(client.call_async(request))
             asked[-1].add_done_callback(lambda _: answered.set())

@@ -41,7 +41,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.nodes.controller_link import BLENDS, action_name, control_msgs
-from robotid_ros.nodes.messages import LATCHED, JointStateTemplate, insist, publish, seconds, time_message
+from robotid_ros.nodes.messages import LATCHED, JointStateTemplate, insist, newest, publish, seconds, time_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.runtime import run_node, steady_timer
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedArmParts, SimulatedFaults
@@ -231,9 +231,7 @@ class SimulatedArm(Node):
             self._twists = self.create_publisher(TwistStamped, 'base_twist', reliable)
             self._poses = self.create_publisher(PoseStamped, 'base_pose', reliable)
         self._clock_publisher = (
-            self.create_publisher(Clock, '/clock', QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
-            if self._config.publish_clock
-            else None
+            self.create_publisher(Clock, '/clock', newest(1)) if self._config.publish_clock else None
         )
         # The controller's own subscription has the system's default profile.
         self.create_subscription(JointTrajectory, 'joint_trajectory', self._receive, qos_profile_system_default)

@@ -28,7 +28,7 @@ from robotid_ros.execution.effort_watch import holds_no_gravity
 from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.nodes.messages import joint_state_values, newest, seconds
-from robotid_ros.nodes.runtime import BackgroundWorker
+from robotid_ros.nodes.runtime import BackgroundWorker, wait_for
 from robotid_ros.nodes.surroundings import REFERENCE, Surroundings
 from robotid_ros.settings import Settings, setting
 
@@ -137,16 +137,12 @@ class StartChecks:
     def _look(self, start: StartConfig, messages: list[JointState]) -> None:
         """Wait, off the executor's thread, until there is enough to judge."""
         begun = time.monotonic()
-        while not messages and time.monotonic() < begun + _PATIENCE:
-            time.sleep(0.01)
-        came = time.monotonic()
-        while len(messages) < _MESSAGES and time.monotonic() < came + _LONGEST:
-            time.sleep(0.01)
+        wait_for(lambda: messages, _PATIENCE)
+        wait_for(lambda: len(messages) >= _MESSAGES, _LONGEST)
         if self._surroundings.scaling_topic and 'silent_speed_scaling' not in start.start_anyway:
             self._surroundings.scaling_came.wait(max(0.0, begun + _PATIENCE - time.monotonic()))
         if 'no_recorder' not in start.start_anyway:
-            while not self._surroundings.has_recorder() and time.monotonic() < begun + _PATIENCE:
-                time.sleep(0.05)
+            wait_for(self._surroundings.has_recorder, begun + _PATIENCE - time.monotonic())
 
     def _recording_reasons(
         self, model: RobotModel, start: StartConfig, messages: Sequence[JointState]
