@@ -65,30 +65,25 @@ def fit_joint(
     """
     lower, upper = (np.log(bound[0]) for bound in model.shape_bounds(np.array([fastest])))
 
-    def fitted(shape: Array) -> tuple[Array, float]:
-        """Return the parameters and the cost at a logarithmic shape."""
+    def better(before: tuple[float, Array, Array] | None, shape: Array) -> tuple[float, Array, Array]:
+        """Return cost, logarithmic shape and parameters: those at a shape where these cost less than before."""
         design = columns(np.exp(shape))
         linear = dissipative_least_squares(model, design, torque)
-        return np.concatenate([linear, np.exp(shape)]), float(np.sum((design @ linear - torque) ** 2))
+        cost = float(np.sum((design @ linear - torque) ** 2))
+        if before is not None and not cost < before[0]:
+            return before
+        return cost, shape, np.concatenate([linear, np.exp(shape)])
 
-    best, least = fitted(lower)
-    if len(lower) == 0:
-        return best, least
-    at = lower
-    for share in np.linspace(0.0, 1.0, _GRID)[1:]:
-        shape = lower * (1.0 - share) + upper * share
-        found, cost = fitted(shape)
-        if cost < least:
-            best, at, least = found, shape, cost
-    width = (upper - lower) / (_GRID - 1)
-    while refine and float(width.max()) > _FINEST:
-        width = width * 0.5 * (np.sqrt(5.0) - 1.0)
-        for side in (-1.0, 1.0):
-            shape = np.clip(at + side * width, lower, upper)
-            found, cost = fitted(shape)
-            if cost < least:
-                best, at, least = found, shape, cost
-    return best, least
+    best = better(None, lower)
+    if len(lower):
+        for share in np.linspace(0.0, 1.0, _GRID)[1:]:
+            best = better(best, lower * (1.0 - share) + upper * share)
+        width = (upper - lower) / (_GRID - 1)
+        while refine and float(width.max()) > _FINEST:
+            width = width * 0.5 * (np.sqrt(5.0) - 1.0)
+            for side in (-1.0, 1.0):
+                best = better(best, np.clip(best[1] + side * width, lower, upper))
+    return best[2], best[0]
 
 
 def initial_guess(
