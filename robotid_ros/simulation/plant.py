@@ -58,6 +58,7 @@ class _Simulated:
             message = f'bandwidth: expected a positive number up to rate/15 = {rate / 15.0:g} Hz, got {bandwidth:g}'
             raise ModelError(message, name='bandwidth', expected=rate / 15.0, found=bandwidth)
         self.nominal, self.rate = nominal, float(rate)
+        self._frequency = 2.0 * np.pi * bandwidth
         self.wall: Wall | None = None
         self._mujoco = load_mujoco(purpose)
 
@@ -74,6 +75,11 @@ class _Simulated:
             if isinstance(cause, ModelError):
                 raise
             raise ModelError(f'MuJoCo does not take the arm {model.name}: {" ".join(str(cause).split())}') from cause
+
+    def _wanted(self, reference: tuple[Array, Array, Array], q: Array, dq: Array) -> Array:
+        """Return the acceleration that leads the joints to a reference, each part of shape (n,) as q and dq are."""
+        w, (q_ref, dq_ref, ddq_ref) = self._frequency, reference
+        return np.asarray(ddq_ref + w * w * (q_ref - q) + 2.0 * w * (dq_ref - dq))
 
     def _require_finite(self, velocity: Array, passed: float, steps: int) -> None:
         # MuJoCo answers a state it cannot continue with a reset, its clock included.
@@ -160,7 +166,6 @@ class Plant(_Simulated):
         if self.torque_noise.any() and rng is None:
             raise ModelError('torque_noise: expected a random generator with it', name='rng')
         self.truth = truth
-        self.bandwidth = float(bandwidth)
         self._rng = rng
         # dq_k holds half of the step's own acceleration; for the viscous torque F_v dq_k that half is
         # an inertia of F_v h/2, so that light joints with much friction stay stable.
@@ -174,8 +179,6 @@ class Plant(_Simulated):
         self._believed_arm = self._compiled(nominal)
         self._believed = self._mujoco.MjData(self._believed_arm)
         self._compensation = prior_friction(nominal)
-        self._stiffness = (2.0 * np.pi * bandwidth) ** 2
-        self._rate_gain = 2.0 * (2.0 * np.pi * bandwidth)
         self._half_velocity = np.zeros(n)
         self._acceleration = np.zeros(n)
         self.reset(np.zeros(n))
@@ -208,7 +211,7 @@ class Plant(_Simulated):
         compensation += self._compensation.viscous * dq_ref
 
         def servo(k: int, q: Array, dq: Array) -> Array:
-            wanted = ddq_ref[k] + self._stiffness * (q_ref[k] - q) + self._rate_gain * (dq_ref[k] - dq)
+            wanted = self._wanted((q_ref[k], dq_ref[k], ddq_ref[k]), q, dq)
             torque: Array = motor_torque[k]
             state.qpos[:], state.qvel[:], state.qacc[:] = q_ref[k], dq_ref[k], wanted
             mujoco.mj_kinematics(arm, state)
@@ -324,7 +327,6 @@ class FloatingPlant(_Simulated):
         self._state = self._mujoco.MjData(self._robot)
         self._mass = np.empty((self._robot.nv, self._robot.nv))
         self._units, self._turn = np.eye(self._robot.nv), np.empty(9)
-        self._frequency = 2.0 * np.pi * bandwidth
         self.reset(np.zeros(model.n))
 
     def reset(self, q: Array) -> None:
@@ -339,14 +341,14 @@ class FloatingPlant(_Simulated):
 
         Raises a ModelError if the simulation diverges.
         """
-        mujoco, robot, state, w = self._mujoco, self._robot, self._state, self._frequency
+        mujoco, robot, state = self._mujoco, self._robot, self._state
         position, velocity, acceleration, torque = (np.empty_like(q_ref, dtype=float) for _ in range(4))
         limit, mass, begin = self.nominal.limits.effort, self._mass, state.time
         self._remember_base()
         for k in range(len(q_ref)):
             q, dq = state.qpos[7:], state.qvel[6:]
             position[k], velocity[k] = q, dq
-            wanted = ddq_ref[k] + w * w * (q_ref[k] - q) + 2.0 * w * (dq_ref[k] - dq)
+            wanted = self._wanted((q_ref[k], dq_ref[k], ddq_ref[k]), q, dq)
             state.qfrc_applied[:] = 0.0
             mujoco.mj_forward(robot, state)
             for unit, row in zip(self._units, mass, strict=True):  # symmetric
