@@ -154,7 +154,7 @@ def pairs(folder: Path, most: int | None = None) -> Iterator[Pair]:
         place: dict[str, Any] = {} if config is None else {'tip': config.tip, 'base': config.base}
         model = RobotModel.from_urdf(urdf, joints=joints, **place)
         model = model if config is None else config.applied(model)
-        settings = ProcessingSettings(joints=joints) if config is None else ProcessingSettings.for_robot(config)
+        settings = ProcessingSettings.for_robot(config, joints=joints)
         training, held_out = (
             [process_recording(each, settings) for each in recordings[name]] for name in (train, test)
         )

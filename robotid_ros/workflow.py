@@ -117,10 +117,7 @@ def load_by_purpose(path: Path, model: RobotModel, config: RobotConfig | None) -
     """
     context = read_context(path, joints=model.joint_names)
     config = config or context.configuration()
-    joints = model.joint_names
-    settings = ProcessingSettings(joints=joints)
-    if config is not None:
-        settings = ProcessingSettings.for_robot(config, joints=joints)
+    settings = ProcessingSettings.for_robot(config, joints=model.joint_names)
     if context.purpose == 'friction_sweep':
         return context.purpose, read_strokes(path, settings)
     return context.purpose, _named(process_file(path, settings)[0], path.name)

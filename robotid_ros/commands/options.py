@@ -176,8 +176,6 @@ def processing_settings(
         said = 'averages nothing' if options.excitation == 'none' else 'has the period already'
         raise DataError(f'--excitation {options.excitation} {said}; leave --period out')
     values |= {'joints': joints, **motion_settings(options.excitation, joints)}
-    if config is None:
-        return ProcessingSettings(**values)
     return ProcessingSettings.for_robot(config, **values)
 
 

@@ -93,9 +93,9 @@ class ProcessingSettings(AveragingSettings):
         )
 
     @classmethod
-    def for_robot(cls, config: RobotConfig, **others: Any) -> 'ProcessingSettings':
-        """Return settings with joints and motor side of a robot configuration, as far as no others are given."""
-        of_robot = ('joints', 'effort', 'effort_at', 'torque_constants', 'gear_ratios')
+    def for_robot(cls, config: RobotConfig | None, **others: Any) -> 'ProcessingSettings':
+        """Return settings with joints and motor side of a robot configuration, if any, and others in place of these."""
+        of_robot = ('joints', 'effort', 'effort_at', 'torque_constants', 'gear_ratios') if config is not None else ()
         return cls(**{name: getattr(config, name) for name in of_robot} | others)
 
 

@@ -132,7 +132,7 @@ def read_levels(path: str) -> ContactLevels | None:
     """
     if not path:
         return None
-    content = read_yaml(Path(path).expanduser(), 'levels of robotid contact', IdentificationError)
+    content = read_yaml(path, 'levels of robotid contact', IdentificationError)
     return ContactLevels.from_dict(content.get('contact') if isinstance(content, dict) else None)
 
 
@@ -302,7 +302,7 @@ def publish_wrench(node: Node, path: str, arm: Callable[[], RobotModel | None]) 
 
     Raises a RobotIdError if the file is not one of ``robotid wrench``.
     """
-    content = read_yaml(Path(path).expanduser(), 'result of robotid wrench', IdentificationError)
+    content = read_yaml(path, 'result of robotid wrench', IdentificationError)
     found = WrenchResult.from_dict(content.get('wrench') if isinstance(content, dict) else None)
     weight: Array | None = None
     compensated = node.create_publisher(WrenchStamped, '~/wrench', 10)
@@ -433,9 +433,7 @@ class PayloadService:
     ) -> PayloadResult:
         """Return the payload from joint states that were kept, or from the newest recording."""
         joints = model.joint_names
-        settings = ProcessingSettings(joints=joints, average=False)
-        if self._robot is not None:
-            settings = ProcessingSettings.for_robot(self._robot, joints=joints, average=False)
+        settings = ProcessingSettings.for_robot(self._robot, joints=joints, average=False)
         if kept is None:
             recordings = [(path.stat().st_mtime, path) for path in self._recordings()]
             if not recordings:
