@@ -236,7 +236,6 @@ class Recorder(Node):
         self._noise = self.create_publisher(JointState, '~/noise', LATCHED)
         self._status = Status(self, ALIVE)
         self.create_subscription(JointTrajectory, REFERENCE, self._receive_reference, LATCHED, raw=True)
-        self._stated = config
         self._configuration: Publisher | None = None
         self._wrench: Capture | None = None
         self._texts: dict[str, str] = {}  # what is known of the arm and the motion, by topic
@@ -430,7 +429,8 @@ class Recorder(Node):
 
     def _describe(self, model: RobotModel) -> bool:
         if self._configuration is None:
-            self._say_configuration(stated(self._stated, RobotConfig(joints=model.joint_names)))
+            config = read_parameters(self, RecorderConfig)
+            self._say_configuration(stated(config, RobotConfig(joints=model.joint_names)))
         return True
 
     def _receive_text(self, topic: str, message: String) -> None:
