@@ -22,6 +22,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
+from robotid_ros.identification.samples import earlier
 from robotid_ros.simulation.mjcf import load_mujoco
 
 # Longest delay that is looked for [s]: position interfaces of arms take 2 to 50 ms.
@@ -212,13 +213,8 @@ def _beyond(error: Array, play: Array) -> Array:
 
 def delayed(command: Array, delay: float, rate: float) -> tuple[Array, Array]:
     """Return a command as it arrives after a delay [s], and its velocity; shapes (N, n), sampled at ``rate`` [Hz]."""
-    time = np.arange(len(command)) / rate
     speed = np.gradient(command, 1.0 / rate, axis=0)
-
-    def late(values: Array) -> Array:
-        return np.stack([np.interp(time - delay, time, column) for column in values.T], axis=1)
-
-    return late(command), late(speed)
+    return earlier(command, rate * delay), earlier(speed, rate * delay)
 
 
 # Simulation steps at most this long [s]: a tenth of the fastest time constant of usual joint servos, 10 ms.
