@@ -280,7 +280,8 @@ def render_again(folder: Path, model: RobotModel) -> Path:
 
     result = IdentificationResult.load(folder / 'result.yaml')
     training, validation = (
-        [load_dataset(path) for path in sorted(folder.glob(f'{name}_*.npz'), key=_number)]
+        # 10 comes after 9, as they were numbered
+        [load_dataset(path) for path in sorted(folder.glob(f'{name}_*.npz'), key=lambda path: (len(path.name), path))]
         for name in ('training', 'validation')
     )
     if not training:
@@ -289,12 +290,6 @@ def render_again(folder: Path, model: RobotModel) -> Path:
     report = identification_report(model, result, training, validation=validation, replayed=replayed)
     write_report(report, folder / 'report.html')
     return folder / 'report.html'
-
-
-def _number(path: Path) -> int:
-    """Return the number at the end of a file's name."""
-    digits = path.stem.rpartition('_')[2]
-    return int(digits) if digits.isdecimal() else 0
 
 
 def _named(dataset: Dataset, file: str) -> Dataset:
