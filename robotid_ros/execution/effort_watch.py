@@ -74,7 +74,7 @@ class EffortWatch:
     """
 
     def __init__(self, plan: RunPlan, unit: Array, tolerance: float) -> None:
-        self._plan, self._tolerance = plan, tolerance
+        self._plan, self._names, self._tolerance = plan, plan.joint_names, tolerance
         self._model = plan.windows.check.model
         self._unit = np.where(np.isfinite(unit), unit, 1.0)
         known = np.isfinite(np.where(self._model.effort_map == 0.0, 0.0, unit)).all(axis=1)
@@ -197,10 +197,6 @@ class EffortWatch:
         """Last positions at which joints that now press did not, shape (n,); NaN for the others [rad or m]."""
         presses = np.any([run > 0 for run in self._runs.values()], axis=0)
         return np.where(presses, self._clear, np.nan)
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return self._plan.joint_names
 
     def _lasting(self, name: str, beyond: BoolArray, times: int) -> int | None:
         """Return the first joint that has been beyond a bound for some averages in a row."""
