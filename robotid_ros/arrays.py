@@ -92,6 +92,11 @@ def freeze_fields(
             object.__setattr__(instance, name, frozen_array(value, what + name, shape, error, **limits))
 
 
+def unset() -> Array:
+    """Return the empty array of a field whose default depends on others: see :func:`freeze_fields`."""
+    return np.zeros(0)
+
+
 def require_names(
     wanted: Sequence[str], available: Sequence[str], what: str, where: str, error: type[RobotIdError]
 ) -> list[int]:

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import yaml
 
-from robotid_ros.arrays import Array, freeze_fields, frozen_array
+from robotid_ros.arrays import Array, freeze_fields, frozen_array, unset
 from robotid_ros.errors import ModelError
 from robotid_ros.model.inertia import transform_inertial_parameters
 from robotid_ros.model.joint_limits import JointLimits
@@ -51,11 +51,11 @@ class DHTable:
     d: Array
     a: Array
     alpha: Array
-    beta: Array = field(default_factory=lambda: np.zeros(0))  # zero in a nominal table
+    beta: Array = field(default_factory=unset)  # zero in a nominal table
     convention: DHConvention = 'standard'
     joint_types: tuple[JointType, ...] = ()  # revolute by default
     # shape (n,): +1, or -1 where the controller's coordinate has the opposite sign
-    direction: Array = field(default_factory=lambda: np.zeros(0))
+    direction: Array = field(default_factory=unset)
     limits: JointLimits = field(default_factory=lambda: JointLimits.unlimited(0))  # a file has lower and upper only
     gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))  # shape (3,): in the base frame [m/s^2]
     name: str = 'robot'

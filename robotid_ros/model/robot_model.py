@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray, freeze_fields, require_names
+from robotid_ros.arrays import Array, BoolArray, freeze_fields, require_names, unset
 from robotid_ros.errors import ModelError, ModelWarning
 from robotid_ros.model.inertia import physical_violation, transform_inertial_parameters
 from robotid_ros.model.joint_limits import JointLimits
@@ -36,11 +36,6 @@ def require_few_joints(n: int) -> None:
     if n > MOST_JOINTS:
         message = f'expected at most {MOST_JOINTS} joints, got {n}; name those wanted, or a tip'
         raise ModelError(message, expected=MOST_JOINTS, found=n)
-
-
-def _unset() -> Array:
-    """Return the empty array that stands for a field's default, which depends on n."""
-    return np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +106,14 @@ class RobotModel:
     axes: Array
     inertial: Array
     link_names: tuple[str, ...] = ()
-    rotor_inertia: Array = field(default_factory=_unset)
-    damping: Array = field(default_factory=_unset)
-    friction: Array = field(default_factory=_unset)
-    gear_ratio: Array = field(default_factory=_unset)
+    rotor_inertia: Array = field(default_factory=unset)
+    damping: Array = field(default_factory=unset)
+    friction: Array = field(default_factory=unset)
+    gear_ratio: Array = field(default_factory=unset)
     limits: JointLimits = field(default_factory=lambda: JointLimits.unlimited(0))
     gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))
-    coupling: Array = field(default_factory=_unset)
-    drives: Array = field(default_factory=_unset)
+    coupling: Array = field(default_factory=unset)
+    drives: Array = field(default_factory=unset)
     effort_at: Literal['joints', 'motors'] = 'joints'
     tip: Array = field(default_factory=lambda: np.eye(4))
     base_inertial: Array = field(default_factory=lambda: np.zeros(10))

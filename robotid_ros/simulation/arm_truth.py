@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from robotid_ros.arrays import Array, freeze_fields
+from robotid_ros.arrays import Array, freeze_fields, unset
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.files import write_text
 from robotid_ros.model import RobotModel
@@ -40,10 +40,6 @@ _ADDED: dict[str, tuple[dict[str, float], dict[str, float]]] = {
     'daemi_heimann': ({'arctan_gain': -0.25}, {'arctan_rate': 8.0}),
 }
 LAWS = tuple(_ADDED)
-
-
-def _unset() -> Array:
-    return np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +81,12 @@ class JointFriction:
 
     coulomb: Array
     viscous: Array
-    breakaway: Array = field(default_factory=_unset)
-    stribeck_velocity: Array = field(default_factory=_unset)
-    offset: Array = field(default_factory=_unset)
-    arctan_gain: Array = field(default_factory=_unset)
-    arctan_rate: Array = field(default_factory=_unset)
-    breakaway_speed: Array = field(default_factory=_unset)
+    breakaway: Array = field(default_factory=unset)
+    stribeck_velocity: Array = field(default_factory=unset)
+    offset: Array = field(default_factory=unset)
+    arctan_gain: Array = field(default_factory=unset)
+    arctan_rate: Array = field(default_factory=unset)
+    breakaway_speed: Array = field(default_factory=unset)
 
     def __post_init__(self) -> None:
         n = len(np.atleast_1d(self.coulomb))
