@@ -34,7 +34,7 @@ from robotid_ros.identification.model_choice import Chosen
 from robotid_ros.identification.samples import ENOUGH, LEAST_RANGE, Samples, evenly_weighted, samples_of_datasets
 from robotid_ros.identification.terms import Terms
 from robotid_ros.identification.torque_fit import TorqueFit
-from robotid_ros.identification.verdict import Metrics, beaten_by_plain, left_of_variation, torque_metrics
+from robotid_ros.identification.verdict import Metrics, beaten_by_plain, torque_metrics
 from robotid_ros.model.robot_model import RobotModel
 
 _BEYOND = 1.5  # times the range: where another motion goes
@@ -90,13 +90,11 @@ def left_by_bodies(judged: Metrics, seen: Metrics, solid: Metrics) -> float:
 class HeldOut(NamedTuple):
     """Each group of states, predicted by a fit without it.
 
-    ``metrics``: errors [N m, %]. ``varies``: what is left of what the torque varies by, see
-    :func:`~robotid_ros.identification.verdict.left_of_variation` [%]. ``without``, shape (K, b + n k): base and linear
-    friction parameters of the others. ``score``: of the recorded efforts, which all set-ups share.
+    ``metrics``: errors [N m, %]. ``without``, shape (K, b + n k): base and linear friction parameters of the others.
+    ``score``: of the recorded efforts, which all set-ups share.
     """
 
     metrics: Metrics
-    varies: float
     without: Array
     score: Score
 
@@ -117,7 +115,6 @@ def held_out(chosen: Chosen, fit: TorqueFit) -> HeldOut:
     measured, predicted = samples.measured @ model.drives, predicted @ model.drives
     return HeldOut(
         metrics=torque_metrics(model.joint_names, measured, predicted),
-        varies=left_of_variation(measured, predicted),
         without=found,
         score=Score.of_errors(setup.efforts(measured - predicted), label),
     )

@@ -60,7 +60,7 @@ def require_radians(datasets: Sequence[Dataset], model: RobotModel) -> None:
         With the name of a joint that shows it.
     """
     limits = model.limits
-    revolute = np.array([kind == 'revolute' for kind in model.joint_types])
+    revolute = model.revolute
     ranged = revolute & (limits.upper > limits.lower) & np.isfinite(limits.upper - limits.lower)
     span = np.where(ranged, limits.upper - limits.lower, np.inf)
     paced = revolute & (limits.velocity > 0.0) & np.isfinite(limits.velocity)

@@ -67,6 +67,7 @@ from robotid_ros.identification.verdict import (
     judge_joints,
     known_parameters,
     moved,
+    of_a_constant,
     of_another_motion,
     overall,
 )
@@ -288,12 +289,15 @@ def conclude(
     spread, remedy = 0.0, size.cause or COMPARE
     if left_out is not None:
         spread = spread_elsewhere(fit, rows, left_out.without)
-        said, refused, advice = of_another_motion(left_out.metrics.relative_error_total, spread, left_out.varies)
+        left = left_out.metrics
+        said, refused, advice = of_another_motion(left.relative_error_total, spread, left.left_of_variation)
         remedy = size.cause or advice
         if usable and refused:
             usable, reason = False, f'{said}; {remedy}'
         else:
             notes = (said,)
+    elif flat := of_a_constant(metrics[seen].left_of_variation, f' in the {seen}'):
+        notes = (flat,)
     if not fit.converged and limit is not None:
         usable, reason = False, fit.reason
     solid_metrics = {name: fit_metrics(chosen, solid, each) for name, each in sets.items()}

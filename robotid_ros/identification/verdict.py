@@ -38,6 +38,8 @@ class Metrics:
     relative_error_total : float
         The same over all joints' samples stacked [%].
     samples : int
+    left_of_variation : float
+        What is left of what the torque varies by, see :func:`left_of_variation` [%]; not a number where nobody asked.
     """
 
     joint_names: tuple[str, ...]
@@ -45,6 +47,7 @@ class Metrics:
     relative_error: Array
     relative_error_total: float
     samples: int
+    left_of_variation: float = float('nan')
 
     def __post_init__(self) -> None:
         n = len(self.joint_names)
@@ -67,6 +70,7 @@ class Metrics:
             'relative_error_total': float(self.relative_error_total),
             'match': by_joint(self.match),
             'samples': int(self.samples),
+            'left_of_variation': float(self.left_of_variation),
         }
 
     @classmethod
@@ -79,6 +83,7 @@ class Metrics:
             relative_error=np.array([data['relative_error'][name] for name in names]),
             relative_error_total=float(data['relative_error_total']),
             samples=int(data['samples']),
+            left_of_variation=float(data.get('left_of_variation', np.nan)),
         )
 
 
@@ -115,6 +120,7 @@ def torque_metrics(joint_names: tuple[str, ...], measured: Array, predicted: Arr
         relative_error=relative(error, power),
         relative_error_total=float(relative(error.sum(), power.sum())),
         samples=len(measured),
+        left_of_variation=left_of_variation(measured, predicted),
     )
 
 
@@ -289,19 +295,26 @@ def of_another_motion(held_out: float, elsewhere: float, varies: float) -> tuple
     advice : str
         What to do about it.
     """
-    left, flat = error_elsewhere(held_out, elsewhere), varies > _WRONG
+    left, flat = error_elsewhere(held_out, elsewhere), of_a_constant(varies)
     said = (
         f'no other motion judged the model: on one, {left:.3g} % of the torque is to be expected unexplained; that is '
         f'{held_out:.3g} % in states that were left out, and {elsewhere:.3g} % by which the parameters are uncertain'
     )
     if flat:
-        said += f'; of what the torque varies by, the model leaves {varies:.0f} %: it tells hardly more than a constant'
+        said += f'; {flat}'
     advice = COMPARE
     if flat or elsewhere > held_out:
         advice = (
             'the motion is too short, or too much alike: record a longer, varied one, or give another with --validate'
         )
-    return said, flat or left > _WRONG, advice
+    return said, bool(flat) or left > _WRONG, advice
+
+
+def of_a_constant(varies: float, where: str = '') -> str:
+    """Return what a model is that leaves so much of what the torque varies by [%]; empty where that is half at most."""
+    if not varies > _WRONG:
+        return ''
+    return f'of what the torque varies by{where}, the model leaves {varies:.0f} %: it tells hardly more than a constant'
 
 
 def left_of_variation(measured: Array, predicted: Array) -> float:

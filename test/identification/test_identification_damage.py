@@ -300,10 +300,16 @@ def test_a_model_that_explains_hardly_more_than_a_constant_is_refused(size: floa
     load = 20.0 * varies * np.sign(own.mean(axis=0))
     for added, refused in ((0.1 * other, False), (1.5 * other, True), (noise, False)):
         recording = Recording(joint_names=model.joint_names, time=time, position=q, effort=own + load + added)
-        result = identify(process_recording(recording), model)
+        data = process_recording(recording)
+        result = identify(data, model)
         assert ('hardly more than a constant' in result.reason) == refused, result.reason
         assert result.usable != refused
         assert result.metrics['held_out'].relative_error_total < 25.0
+        judged = identify(data, model, validation=data)
+        assert judged.usable
+        said = any('in the validation, the model leaves' in each and 'a constant' in each for each in judged.notes)
+        assert said == refused, judged.notes
+        assert (judged.metrics['validation'].left_of_variation > 50.0) == refused
 
 
 @pytest.mark.parametrize('noise', [0.0, 0.1, 3.0])
