@@ -70,7 +70,7 @@ class Metrics:
             'relative_error_total': float(self.relative_error_total),
             'match': by_joint(self.match),
             'samples': int(self.samples),
-            'left_of_variation': float(self.left_of_variation),
+            **({'left_of_variation': float(self.left_of_variation)} if np.isfinite(self.left_of_variation) else {}),
         }
 
     @classmethod
