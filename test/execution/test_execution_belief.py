@@ -95,6 +95,7 @@ def test_the_larger_a_lie_the_less_it_moves_the_belief(size, sign):
     assert abs(belief.motion.velocity[1]) < 1.0
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=10)
 @given(size=st.floats(1.0, 300.0), seed=st.integers(0, 1000))
 def test_what_jumps_about_is_not_believed_where_it_is_near_by_chance(size, seed):

@@ -113,6 +113,7 @@ def test_where_an_end_suits_all_states_the_limits_are_kept_from_all(seed, hardes
     assert plan.duration <= 1.0 + 1e-9
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 10**6), hardest=st.floats(0.0, 2.0), weak=st.floats(-3.0, 0.0))
 def test_a_weak_drive_rests_when_its_stop_ends(seed, hardest, weak):

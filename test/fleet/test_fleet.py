@@ -112,6 +112,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(
     assert not list(out.rglob('*.part'))
 
 
+@pytest.mark.slow
 def test_the_page_puts_the_conspicuous_arms_first(
     finished: tuple[Path, subprocess.CompletedProcess[str], set[Path]],
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_page_says_what_it_cannot_show() -> None:
     assert fleet_report(good[:1]).verdict.reasons[-1] == 'There are too few recordings to see a drift.'
 
 
+@pytest.mark.slow
 def test_the_page_opens_without_a_complaint(
     finished: tuple[Path, subprocess.CompletedProcess[str], set[Path]],
 ) -> None:
@@ -163,6 +165,7 @@ def test_the_page_opens_without_a_complaint(
         browser.close()
 
 
+@pytest.mark.slow
 def test_changed_settings_begin_anew(
     finished: tuple[Path, subprocess.CompletedProcess[str], set[Path]], recordings: Path, tmp_path: Path
 ) -> None:

@@ -287,6 +287,7 @@ def test_a_short_motion_is_usable_only_where_another_one_is_predicted() -> None:
     assert 0.2 < np.mean(verdicts) < 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('set_up_as_described')
 @pytest.mark.parametrize('size', [1e-3, 1.0])
 def test_a_model_that_explains_hardly_more_than_a_constant_is_refused(size: float) -> None:
