@@ -42,7 +42,7 @@ LinearEstimator: TypeAlias = Literal['ols', 'wls', 'irls']
 
 _HUBER = 1.345  # 95 % efficient on normal noise (Huber, Annals of Mathematical Statistics 35, 1964)
 _BIN = 0.04  # s, short against the periods of an arm's motion
-_RATIO = 10.0  # times the smallest relative deviation: a base parameter that is known worse may be dropped
+_RATIO = 10.0  # times the smallest relative deviation: a base parameter known worse than that and KNOWN may be dropped
 
 
 def least_squares(

@@ -23,7 +23,7 @@ from robotid_ros.friction import FrictionModel
 from robotid_ros.friction.terms import DISTANCES, sliding
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.signals.filtering import zero_phase_low_pass
+from robotid_ros.signals.filtering import earlier, zero_phase_low_pass
 
 ENOUGH = 4500  # samples that tell as much as all: by which models are compared; of what costs more for each, a part
 CHUNK = 2048  # samples computed together, which stay in the processor's cache
@@ -259,12 +259,6 @@ class Samples:
 def redundant(rate: float, cutoff: float, per_period: float = _PER_PERIOD) -> int:
     """Return of how many samples at a rate [Hz] one is enough behind a low-pass [Hz]."""
     return 1 if cutoff >= _FILTERED * rate else max(1, int(rate / (per_period * cutoff)))
-
-
-def earlier(values: Array, step: float) -> Array:
-    """Return evenly sampled values, shape (N, n), as they were so many steps before; the first where none were."""
-    at = np.arange(len(values), dtype=np.float64)
-    return np.stack([np.interp(at - step, at, column) for column in values.T], axis=1)
 
 
 def joint_columns(dataset: Dataset, model: RobotModel) -> list[int]:

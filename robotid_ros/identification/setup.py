@@ -30,7 +30,7 @@ from robotid_ros.reading import read_bool
 
 LEAST_TILT = np.radians(4.0)  # a smaller tilt is within what calibration and mounting leave
 _RATIOS = (1.0, -1.0, 0.5, -0.5)  # of coupled motors, to be ranked
-SIZES = (0.1, 4.0)  # of such ratios, to be found
+RATIO_BOUNDS = (0.1, 4.0)  # of the sizes of such ratios, to be found
 POSITION_UNITS = (('degrees', 'revolute', np.pi / 180.0), ('turns', 'revolute', 2.0 * np.pi), ('mm', 'prismatic', 1e-3))
 LEAST_FACTOR = 1.5  # between two joints: constants of torque and gear are known better, currents differ more
 SAY = (
@@ -113,11 +113,11 @@ class SetUp:
         return cls(gravity=model.gravity, position=eye, zero=zero, torque=torque, drives=model.drives)
 
     def found(
-        self, kind: str, joints: Sequence[str], text: str, remedy: str, *, undone: bool = True, **changes: Array
+        self, kind: str, joints: Sequence[str], text: str, remedy: str, *, undone: bool = True, **changes: Any
     ) -> 'SetUp':
         """Return the set-up with one finding more, and what that changes."""
         finding = Finding(kind=kind, joints=tuple(joints), text=text, remedy=remedy, undone=undone)
-        return replace(self, findings=(*self.findings, finding), **changes)  # type: ignore[arg-type]
+        return replace(self, findings=(*self.findings, finding), **changes)
 
     def __str__(self) -> str:
         return '; '.join(each.text for each in self.findings) or 'as described'

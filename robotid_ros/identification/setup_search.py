@@ -36,7 +36,7 @@ from robotid_ros.identification.samples import ENOUGH, Samples, evenly_weighted
 from robotid_ros.identification.setup import (
     LEAST_FACTOR,
     LEAST_TILT,
-    SIZES,
+    RATIO_BOUNDS,
     Finding,
     SetUp,
     along_axes,
@@ -56,6 +56,7 @@ from robotid_ros.identification.setup import (
 from robotid_ros.identification.verdict import moved
 from robotid_ros.model.robot_model import STANDARD_GRAVITY, RobotModel
 
+_FEW = 250  # samples by which hypotheses are ranked before the judge
 _ROUGH = 2  # passes of the joints' weights by which all hypotheses are compared
 _LIKELY = 6  # of which the cost is taken to its end
 _FINALISTS = 3  # brought before the judge in one round
@@ -143,7 +144,7 @@ class _Search:
     @classmethod
     def of(cls, samples: Samples, described: RobotModel) -> '_Search':
         """Return the search by some samples; the hypotheses are ranked by a few of them."""
-        screen, test = Evidence(samples.thinned(ENOUGH // 18), described), Evidence(samples, described)
+        screen, test = Evidence(samples.thinned(_FEW), described), Evidence(samples, described)
         return cls(screen, test, groups(samples))
 
     def __init__(self, screen: Evidence, test: Evidence, label: IntArray) -> None:
@@ -347,7 +348,7 @@ def _with_ratio(setup: SetUp, found: SetUp, screen: Evidence) -> list[SetUp]:
     def at(size: float) -> SetUp:
         return coupled(setup, screen.described, k, np.sign(ratio) * size)[number]
 
-    best = minimize_scalar(lambda size: screen.cost(at(size)), bounds=SIZES, method='bounded').x
+    best = minimize_scalar(lambda size: screen.cost(at(size)), bounds=RATIO_BOUNDS, method='bounded').x
     return [at(1.0), at(float(f'{best:.3g}'))]
 
 

@@ -30,9 +30,9 @@ import numpy as np
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
 from robotid_ros.identification.judge import Alternative, Bench, Decision, Score, groups
-from robotid_ros.identification.samples import Samples, earlier, redundant
+from robotid_ros.identification.samples import Samples, redundant
 from robotid_ros.identification.terms import Terms
-from robotid_ros.signals.filtering import motion_band
+from robotid_ros.signals.filtering import earlier, motion_band
 
 _USUAL = 15.0  # times the motion's band: of the cutoff
 _HALVINGS = 4  # of the usual cutoff, that are tried: down to the band of the motion

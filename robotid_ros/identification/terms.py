@@ -44,7 +44,7 @@ from robotid_ros.identification.torque_fit import independent_share
 
 PLAIN = 'coulomb_viscous+offset'
 ALL = 'levels+load+offset+position'
-SMOOTH = 0.05  # of a joint's largest speed: the velocity scale
+SMOOTH = 0.05  # of a joint's largest speed: below, its friction turns (velocity scale) and may rise (Stribeck)
 _BUILDS_UP = 1e-3  # of a joint's range: the presliding distance
 _FIRST = 25.0  # weight to begin with: a term takes a fifth of the torque
 _MOST = 2500.0  # weight: what explains nothing may still take a fiftieth of the torque, as deviations have to hold

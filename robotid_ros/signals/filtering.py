@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Smoothing, differentiation, zero-phase low-passes, and a cutoff chosen from the spectrum.
+"""Smoothing, differentiation, zero-phase low-passes, delays, and a cutoff chosen from the spectrum.
 
 scipy.signal takes a second to import, a third of a whole identification of ten seconds. The two of its functions that
 every recording needs, the polynomials of Savitzky and Golay and Welch's spectrum, are therefore here. Other parts of
@@ -169,6 +169,12 @@ def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = 
         spectrum *= gain
         whole += fft.irfft(spectrum, length, axis=1, overwrite_x=True)[:, :count]
     return np.asarray(np.moveaxis(result.reshape(x.shape), -1, axis))
+
+
+def earlier(values: Array, step: float) -> Array:
+    """Return evenly sampled values, shape (N, n), as they were so many steps before; the first where none were."""
+    at = np.arange(len(values), dtype=np.float64)
+    return np.stack([np.interp(at - step, at, column) for column in values.T], axis=1)
 
 
 @lru_cache(maxsize=64)

@@ -22,7 +22,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
-from robotid_ros.identification.samples import earlier
+from robotid_ros.signals.filtering import earlier
 from robotid_ros.simulation.mjcf import load_mujoco
 
 # Longest delay that is looked for [s]: position interfaces of arms take 2 to 50 ms.
