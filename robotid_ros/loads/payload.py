@@ -27,12 +27,13 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import full_regressor
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
+from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import solve
 from robotid_ros.identification.physical import physical_parameters
 from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.prior import arm_length
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import Samples, as_samples
+from robotid_ros.identification.samples import Samples, evenly_weighted, samples_of_datasets
 from robotid_ros.identification.torque_fit import covariance_of_estimate
 from robotid_ros.model.inertia import INERTIAL_NAMES, inertial_parameters, split_inertial_parameters
 from robotid_ros.model.robot_model import STANDARD_GRAVITY, RobotModel
@@ -239,8 +240,7 @@ def identify_payload(
     model = replace(model, drives=np.eye(model.n))  # a payload acts on the joints
     predictor = TorquePredictor(model, arm)
     model = replace(model, gravity=arm.gravity)  # the payload hangs as the arm does
-    samples = as_samples(predictor.in_arm_coordinates(loaded), model, standstill_speed=0.0, standstill_weight=1.0)
-    samples = samples.with_bandwidth(arm.torque_bandwidth).coarse()
+    samples = evenly_weighted(predictor.in_arm_coordinates(loaded), model, arm.torque_bandwidth).coarse()
     samples = replace(samples, weight=(np.abs(samples.dq) > _SLOW).astype(float))
     if not samples.weight.any():
         raise IdentificationError(
@@ -441,7 +441,7 @@ def drive_gains(
     predictor = TorquePredictor(model, arm)
     model = replace(model, gravity=arm.gravity)  # the payload hangs as the arm does
     check, samples = (
-        as_samples(predictor.in_arm_coordinates(each), model, standstill_speed=0.02, standstill_weight=0.01)
+        samples_of_datasets(predictor.in_arm_coordinates(each), model, IdentificationConfig())
         .with_bandwidth(arm.torque_bandwidth)
         .coarse()
         for each in (without, loaded)

@@ -311,6 +311,9 @@ def test_a_model_that_explains_hardly_more_than_a_constant_is_refused(size: floa
         said = any('in the validation, the model leaves' in each and 'a constant' in each for each in judged.notes)
         assert said == refused, judged.notes
         assert (judged.metrics['validation'].left_of_variation > 50.0) == refused
+        plain = identify(data, model, estimator='wls')  # no choice is made, and nothing is left out to judge by
+        said = any('in the training, the model leaves' in each and 'a constant' in each for each in plain.notes)
+        assert said == refused, plain.notes
 
 
 @pytest.mark.parametrize('noise', [0.0, 0.1, 3.0])
