@@ -35,7 +35,7 @@ from benchmark.fault_loop import STEP, Loop
 from benchmark.random_faults import JOINT_BOUNDS, Outcome, draw, run_fault
 from robotid_ros.arrays import Array
 from robotid_ros.demo.processes import die_with_parent
-from robotid_ros.excitation import ExcitationConfig
+from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
 from robotid_ros.excitation.motion import Motion
 from robotid_ros.excitation.preparation import arm_check, reference_check
 from robotid_ros.excitation.reference import ReferenceCheck
@@ -90,6 +90,12 @@ def clearance(check: ReferenceCheck, positions: Array) -> float:
     return worst
 
 
+def kept_trajectory(name: str) -> FourierTrajectory:
+    """Return an excitation of the packaged UR10e that is the same on every processor, so that a seed is one case."""
+    kept = yaml.safe_load(Path(__file__).with_name('fault_runs.yaml').read_text(encoding='utf-8'))
+    return FourierTrajectory.from_dict(kept[name])
+
+
 # -- faults drawn at random ------------------------------------------------------------------------------
 
 
@@ -97,7 +103,7 @@ def clearance(check: ReferenceCheck, positions: Array) -> float:
 def _plans(robot: Path | None) -> tuple[RunPlan, RunPlan]:
     """Return the run of one design for a controller that replaces trajectories at once, and for one that blends."""
     model, config, check = arm(robot)
-    trajectory = stoppable_design(model, config).trajectory
+    trajectory = kept_trajectory('random_faults') if robot is None else stoppable_design(model, config).trajectory
     start = trajectory.position([0.0])[0]
     run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
     immediate, blend = (
@@ -230,7 +236,7 @@ def press(joint: int, plan: RunPlan, tolerance: float) -> Press:
 def walls() -> list[tuple[Press, Press]]:
     """Let each joint of the packaged UR10e meet a wall, without the watch of efforts and with it; print the table."""
     model, config, check = arm()
-    trajectory = stoppable_design(model, replace(config, period=_WALL_PERIOD)).trajectory
+    trajectory = kept_trajectory('wall')
     run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
     plan = plan_run(trajectory.position([0.0])[0], trajectory, check, run, arm_check(model, config))
     pairs = [(press(j, plan, 0.0), press(j, plan, 1.0)) for j in range(model.n)]

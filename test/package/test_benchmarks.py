@@ -14,7 +14,6 @@ import math
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -256,13 +255,12 @@ def test_both_interfaces_of_a_controller_stand_side_by_side() -> None:
 @pytest.mark.slow
 def test_a_joint_that_meets_a_wall_lets_go_only_where_its_effort_is_watched() -> None:
     pytest.importorskip('mujoco', reason='needs the sim extra')
-    from benchmark.faults import arm, press
+    from benchmark.faults import arm, kept_trajectory, press
     from robotid_ros.excitation.preparation import arm_check
     from robotid_ros.execution.run import RunConfig, plan_run
-    from robotid_ros.execution.stopping_room import stoppable_design
 
     model, config, check = arm()
-    trajectory = stoppable_design(model, replace(config, period=5.0)).trajectory
+    trajectory = kept_trajectory('wall')
     run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
     plan = plan_run(trajectory.position([0.0])[0], trajectory, check, run, arm_check(model, config))
     without, watched = (press(2, plan, tolerance) for tolerance in (0.0, 1.0))
