@@ -42,6 +42,8 @@ _REPEATS_OF_PEAK = 0.4
 """The same as a part of the largest effort, where that is less."""
 _SLOW = 0.02
 """Part of a joint's fastest speed below which its friction may turn over earlier or later than a period before."""
+_AS_USUAL = 0.25
+"""Part of these bounds within which a joint is as usual: beyond it, it may touch something already."""
 _NOISE = 6.0
 """Standard deviations of the averaged effort that noise may reach: once in a billion averages if it is Gaussian."""
 _DRY = 0.05
@@ -67,9 +69,9 @@ class EffortWatch:
     Where an effort limit or a torque constant is missing, so are the first two. A joint that is beyond its effort
     limit before the run begins has another unit or a wrong limit, and the first bound does not count for it.
 
-    ``clear``, shape (n,): of the joints that press, the position where the efforts had last been as expected for 20 ms;
-    NaN for the others [rad or m]. ``unit``, shape (n,): torque per unit of the effort [N m/A, or 1]; NaN where it is
-    not known. Efforts of coupled motors are taken to their joints (:attr:`~robotid_ros.model.RobotModel.effort_map`).
+    ``clear``, shape (n,): where a joint presses, the positions where the effort had last been within a quarter of its
+    bound for 20 ms, of the joints that are beyond it; NaN for the others [rad or m]. ``unit``, shape (n,): torque per unit of the effort [N m/A, or 1];
+    NaN where it is not known. Efforts of coupled motors are taken to their joints (:attr:`~robotid_ros.model.RobotModel.effort_map`).
     ``tolerance``: factor on the last two bounds.
     """
 
@@ -94,6 +96,7 @@ class EffortWatch:
         self._fast = np.zeros((bins, n), dtype=bool)
         self._seen = np.zeros(0, dtype=np.int64)
         self._period = 0
+        self._usually = np.ones(n, dtype=bool)
         self._clear, self._passed = np.full(n, np.nan), np.full(n, np.nan)
 
     def receive(self, elapsed: float, expected: JointMotion, motion: JointMotion, effort: Array) -> str | None:
@@ -107,8 +110,8 @@ class EffortWatch:
         if self._bin is not None and current != self._bin and self._count:
             mean, self._sum, self._count = self._sum / self._count, np.zeros_like(self._sum), 0
             problem = self._judge((self._bin + 0.5) * _BIN, expected, motion, mean)
-            if not any(run.any() for run in self._runs.values()):
-                self._clear, self._passed = self._passed, np.array(motion.position)
+            self._clear = np.where(self._usually, self._passed, self._clear)
+            self._passed = np.where(self._usually, motion.position, self._passed)
         self._bin = current
         self._sum, self._count = self._sum + self._model.torque_of(self._unit * effort), self._count + 1
         return problem
@@ -134,6 +137,7 @@ class EffortWatch:
         if self._usual is None:
             self._usual, self._difference = size.copy(), size.copy()
         allowed = _SHARE_OF_LIMIT * self._limit + _SHARE_OF_MODEL * np.abs(model) + _USUAL * self._usual
+        self._usually = ~(size > self._usual + _AS_USUAL * allowed)
         k = self._lasting('model', size > self._tolerance * allowed, 2)
         self._difference += (1.0 - np.exp(-_BIN / _LEARNING)) * (np.nan_to_num(size) - self._difference)
         self._usual = np.fmax(self._usual, self._difference)
@@ -171,6 +175,7 @@ class EffortWatch:
             near = effort[np.arange(begin, end + 1) % len(effort)]
             away[j] = max(mean[j] - np.fmax.reduce(near), np.fmin.reduce(near) - mean[j])
         allowed = np.fmin(_REPEATS * self._limit, _REPEATS_OF_PEAK * self._peak) + _NOISE * self._noise
+        self._usually = ~(away > _AS_USUAL * allowed)
         found = self._lasting('period', away > self._tolerance * allowed, 2)
         if found is None:
             return None
@@ -193,10 +198,14 @@ class EffortWatch:
         self._present, self._fast = np.full_like(self._present, np.nan), np.zeros_like(self._fast)
 
     @property
-    def clear(self) -> Array:
-        """Last positions at which joints that now press did not, shape (n,); NaN for the others [rad or m]."""
-        presses = np.any([run > 0 for run in self._runs.values()], axis=0)
-        return np.where(presses, self._clear, np.nan)
+    def clear(self) -> Array | None:
+        """Last positions at which joints were as usual that are not now, shape (n,); NaN for the others [rad or m].
+
+        None where none is beyond a bound.
+        """
+        if not any(run.any() for run in self._runs.values()):
+            return None
+        return np.where(self._usually, np.nan, self._clear)
 
     def _lasting(self, name: str, beyond: BoolArray, times: int) -> int | None:
         """Return the first joint that has been beyond a bound for some averages in a row."""

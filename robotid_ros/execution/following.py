@@ -105,8 +105,8 @@ class Following:
     """Compares what is believed of an arm with its run; all times count from the start of the run [s].
 
     ``confirmed``: the arm, or its controller, was seen to follow. ``growth``: how much further the arm is behind its
-    reference than at the beginning. ``tracking_error``: of the last joint state [rad or m]. ``pushing``: the efforts
-    show that the arm presses on something. ``efforts``: judges the efforts, where they are watched.
+    reference than at the beginning. ``tracking_error``: of the last joint state [rad or m]. ``efforts``: judges
+    the efforts, where they are watched.
     """
 
     def __init__(self, plan: RunPlan, config: WatchdogConfig, efforts: EffortWatch | None = None) -> None:
@@ -116,7 +116,7 @@ class Following:
         self.growth = DelayGrowth(len(self._start))
         self._outside = np.full(len(self._start), OUTSIDE)
         self.tracking_error = 0.0
-        self.pushing = self.confirmed = False
+        self.confirmed = False
         self._led: tuple[Array, float] | None = None
         self._on_time = -np.inf
 
@@ -159,9 +159,7 @@ class Following:
         """Return that the arm presses on something, if its efforts show it."""
         if self.efforts is None or effort is None or not np.isfinite(effort).all():
             return None
-        problem = self.efforts.receive(time, expected, self.belief.motion, effort)
-        self.pushing = self.pushing or problem is not None
-        return problem
+        return self.efforts.receive(time, expected, self.belief.motion, effort)
 
     def _watch_limits(self, position: Array) -> str | None:
         """Return that a joint is beyond its limits by more than a healthy arm strays from its path.

@@ -122,6 +122,7 @@ def plan_stop(
     shown: Array | None = None,
     goal: Array | None = None,
     likely: int | None = None,
+    patience: float = 1.0,
 ) -> StopPlan:
     """Return the quickest stop of an arm that keeps all limits, or else the one with the least way.
 
@@ -144,6 +145,8 @@ def plan_stop(
     likely : int, optional
         How many of the starts count in any case. Where not all limits can be kept from the rest too, that counts as far
         as these leave it, or not at all.
+    patience : float
+        How many times as long as any other it may take, to end at ``back_to``.
     """
     check, *others = checks
     first, limits = starts[0], check.limits
@@ -151,8 +154,14 @@ def plan_stop(
     allowed = limits.allowed('acceleration', first.position, -first.velocity)
     allowed = np.maximum(allowed, _LEAST_PART * limits.acceleration)
     braking = _SHARE * np.where(np.isfinite(allowed), allowed, gentle)
-    times = _durations(starts, braking)
-    admissible = _admissible_ends(starts, times, limits.velocity, braking)
+    longest = _longest(starts, braking)
+    times = _durations(patience * longest)
+    low, high, agree = _admissible_ends(starts, times, limits.velocity, braking)
+    if back_to is not None:
+        left = agree[:, None] & (low <= back_to) & (back_to <= high)  # of a joint for which no time suffices: never
+        count = max(int((times <= longest * (1.0 + _ROUND_OFF)).sum()), int(left.argmax(axis=0).max()) + 1)
+        times, low, high, agree = (values[:count] for values in (times, low, high, agree))
+    admissible = low, high, agree
     straight = first.position + 0.5 * times[:, None] * first.velocity
     # What holds a joint lets its controller's reference go on: that is led back to where the joint can be by the end,
     # at the speed that it shows.
@@ -188,7 +197,7 @@ def plan_stop(
     if len(kept):
         return replace(moves[int(kept[0])], starts=tuple(starts))
     if others:
-        return plan_stop(starts, others, path, back_to, shown, goal, likely)
+        return plan_stop(starts, others, path, back_to, shown, goal, likely, patience)
     ways = [float(np.abs(move.goal - first.position).sum()) for move in moves]
     k = int(np.argmin(ways))
     return replace(moves[k], starts=tuple(starts), breaks=check.spell(added[k]), added=added[k])
@@ -201,10 +210,14 @@ def _added(check: ReferenceCheck, moves: Sequence[StopPlan]) -> Array:
     return result
 
 
-def _durations(starts: Sequence[JointMotion], braking: Array) -> Array:
-    """Return the durations that a stop may have [s], shape (D,): see "How long it takes" in docs/stopping.md."""
+def _longest(starts: Sequence[JointMotion], braking: Array) -> float:
+    """Return how long a stop may take [s]: see "How long it takes" in docs/stopping.md."""
     speed = np.abs([start.velocity for start in starts]).max(axis=0)
-    longest = max(_IN_ANY_CASE, _STILL_ACCELERATES * float((speed / braking).max()))
+    return max(_IN_ANY_CASE, _STILL_ACCELERATES * float((speed / braking).max()))
+
+
+def _durations(longest: float) -> Array:
+    """Return the durations that are looked at [s], shape (D,)."""
     count = 1 + int(np.ceil(np.log(longest / _SHORTEST) / np.log(_FINER)))
     times: Array = _SHORTEST * (longest / _SHORTEST) ** np.linspace(0.0, 1.0, count)
     return times

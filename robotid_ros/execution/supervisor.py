@@ -66,6 +66,8 @@ _PLACES = 101
 """So many places of a stop are looked at: at most 30 mrad apart at 3 rad/s."""
 _SAMPLE = 0.02
 """Step in which the accelerations of a run are looked at [s]."""
+_LED_BACK = 2.0
+"""So many times as long a stop may take where joints press on something: their reference is far beyond that."""
 _PLANNINGS = 3
 """How often a stop is planned at most before it is sent, late or not."""
 
@@ -461,8 +463,7 @@ class Supervisor:
             obeys = belief.unseen if self._foreign else belief.lying
             motion = motion.where(~obeys, self._stop.ways(max(time - age - self._sent, 0.0))[0])
         # The path was checked: an arm that is a little off it does best to end there too, and goes on much like it.
-        led_off = following.pushing or bool(self._halted)
-        near = None if led_off else following.path_place(2.0 * self.config.tracking_tolerance)
+        near = None if self._halted else following.path_place(2.0 * self.config.tracking_tolerance)
         steps = [part * latency for part in (0.5, 0.0, 1.0)]
         starts = [motion.after(min(age, GOES_ON) + step) for step in steps]
         path = None
@@ -505,11 +506,12 @@ class Supervisor:
         if self._foreign:  # it may go on as whoever else leads it wants
             for as_it_went in (motion, replace(motion, acceleration=belief.acceleration)):
                 starts += [as_it_went.after(min(age, GOES_ON) + step) for step in steps]
-        back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
+        back_to = None if following.efforts is None else following.efforts.clear
         goal = None if self._stop is None else self._stop.goal
+        patience = 1.0 if back_to is None else _LED_BACK
         if self._halted:
-            back_to = motion.position
-        return plan_stop(starts, self.plan.checks, path, back_to, self._shown, goal, likely)
+            back_to, patience = motion.position, 1.0
+        return plan_stop(starts, self.plan.checks, path, back_to, self._shown, goal, likely, patience)
 
     def _led(self, windows: Sequence[Window], elapsed: Array) -> list[list[JointMotion]]:
         """Return where messages lead at times from the start of the run, (K, m): along the path, and then to rest."""

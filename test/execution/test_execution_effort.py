@@ -213,23 +213,25 @@ def test_an_effort_at_its_limit_is_named_unless_it_was_there_at_rest():
     assert watched(milli) is None
 
 
-def simulated(tolerance):
+def simulated(tolerance, *, joint=0, at=1.5, stiffness=5e3, seed=1):
     pytest.importorskip('mujoco', reason='needs the sim extra')
     from robotid_ros.simulation import Plant, Sensors, perturb
     from robotid_ros.simulation.plant import Wall
 
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     truth = perturb(MODEL, rng, 0.2, friction_scale=0.9)
     plant = Plant(truth, MODEL, rate=500.0, bandwidth=20.0)
     sensors = Sensors.typical(MODEL, truth.drive_gain)
     parts = SimpleNamespace(plant=plant, sensors=sensors, sensor_rng=rng)
 
     def wall(loop):
-        if plant.wall is None:
-            plant.wall = Wall(joint=0, position=float(loop.position[0]), side=np.sign(loop.velocity[0]), stiffness=5e3)
+        place, speed = float(loop.position[joint]), float(loop.velocity[joint])
+        if plant.wall is None and abs(speed) > 0.2:
+            damping = 0.01 * stiffness
+            plant.wall = Wall(joint=joint, position=place, side=np.sign(speed), stiffness=stiffness, damping=damping)
 
     config = WatchdogConfig(push_tolerance=tolerance)
-    return Loop(plan=PLAN, parts=parts, fault=wall, at=PLAN.begin + 1.5, feedback=True, config=config)
+    return Loop(plan=PLAN, parts=parts, fault=wall, at=PLAN.begin + at, feedback=True, config=config)
 
 
 @pytest.mark.slow
@@ -245,6 +247,20 @@ def test_an_arm_that_meets_a_wall_is_stopped_at_once_and_lets_go():
     assert 'presses on something' not in later.reason
     assert later.stopped_at > run.stopped_at + 0.05
     assert np.abs(np.array(later.pressed)[-20:, 1]).min() > 0.3 * EFFORT[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('seed', [0, 1, 18, 23, 32, 37, 39, 47, 48, 49])
+def test_walls_of_any_stiffness_are_left_whichever_joint_meets_them_and_when(seed):
+    """Up to half of the effort limit was left: the time did not suffice, or another joint was led back, or none."""
+    rng = np.random.default_rng(seed)
+    joint, at = int(rng.integers(3)), float(rng.uniform(0.5, 5.0))
+    stiffness = EFFORT[joint] * 10.0 ** rng.uniform(1.0, 2.2)
+    run = simulated(1.0, joint=joint, at=at, stiffness=stiffness, seed=seed).run()
+    pressed = np.array(run.pressed)
+    assert np.abs(pressed).max(axis=0)[1] > 0.1 * EFFORT[joint]
+    assert np.isfinite(run.rested_at)
+    assert np.abs(pressed[-20:, 1]).max() < 0.12 * EFFORT[joint]
 
 
 @pytest.mark.slow

@@ -113,6 +113,35 @@ def test_where_an_end_suits_all_states_the_limits_are_kept_from_all(seed, hardes
     assert plan.duration <= 1.0 + 1e-9
 
 
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 10**6), hardest=st.floats(-1.0, 2.0), part=st.floats(0.0, 1.0), beyond=st.floats(0.0, 1.0)
+)
+def test_a_joint_that_presses_is_led_back_to_where_it_did_not_though_that_takes_longer(seed, hardest, part, beyond):
+    r"""It stands, and its reference goes on beyond it: 54 walls of nine excitations left 187 N m on one of them.
+
+    From a distance d at speed v the end of a stop is d + v T/2 away, so T is such that d + v T/2 is at most
+    sqrt(3)/10 (a T^2 - 1.5 v T).
+    """
+    rng = np.random.default_rng(seed)
+    a = 10.0**hardest
+    v, d = part * 0.3 * a, beyond * 0.15 * a
+    away = 0.5 + 0.15 * np.sqrt(3.0)
+    longest = (away * v + np.sqrt((away * v) ** 2 + 0.4 * np.sqrt(3.0) * SHARE * a * d)) / (0.2 * np.sqrt(3.0) * SHARE * a)
+    other = rng.uniform(-0.3, 0.3) * a  # of a joint that presses on nothing
+    check = reference_check(planar_arm(2, limits=limits(2, 1e3 * a, 10.0 * a, a)), ExcitationConfig())
+    clear = -rng.uniform(0.0, 0.01) * a
+    starts = [
+        JointMotion(position=np.array([0.0, 0.0]), velocity=np.array([0.0, other])),
+        JointMotion(position=np.array([d, 0.0]), velocity=np.array([v, other])),
+    ]
+    plan = plan_stop(starts, [check], back_to=np.array([clear, np.nan]), patience=2.0)
+    assert plan.goal[0] == pytest.approx(clear, abs=1e-9 * a)
+    assert plan.duration <= 1.1 * max(1.0, longest + 0.02)
+    for way in ways(plan, starts):
+        assert np.abs(way[2]).max() <= a * (1.0 + 1e-9)
+
+
 @pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 10**6), hardest=st.floats(0.0, 2.0), weak=st.floats(-3.0, 0.0))
