@@ -189,7 +189,7 @@ class Press:
 
 @lru_cache(maxsize=1)
 def _wall_plans() -> tuple[RunPlan, ...]:
-    """Return the runs of two excitations, each for a controller that replaces trajectories at once, and one that blends."""
+    """Return runs of two excitations, for a controller that replaces trajectories at once and for one that blends."""
     model, config, check = arm()
     run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
     plans = []
@@ -289,7 +289,9 @@ def main() -> int:
     parser.add_argument('--random', type=int, default=1000, metavar='N', help='faults drawn at random, without ROS')
     parser.add_argument('--pairs', action='store_true', help='two such faults a run, the second in the stop too')
     parser.add_argument('--seed', type=int, default=0, help='of the first one')
-    parser.add_argument('--wall', type=int, default=0, metavar='N', help='N joints against walls too, with and without the watch')
+    parser.add_argument(
+        '--wall', type=int, default=0, metavar='N', help='N joints against walls too, with and without the watch'
+    )
     parser.add_argument('--nodes', action='store_true', help='the real node too, beside each controller that is found')
     parser.add_argument('--controller', nargs='+', help='simulated, or real: only these')
     parser.add_argument('--interface', nargs='+', default=['topic', 'action'], help='topic, action')
@@ -329,7 +331,14 @@ def run(options: argparse.Namespace) -> int:
         wrong += walls(options.wall, options.seed)
     if options.nodes:
         bench = import_module('benchmark.fault_stack')
-        wrong += bench.run_all(options.controller, options.interface, options.only, options.seed, robot or robot_file(falling=False), options.set)
+        wrong += bench.run_all(
+            options.controller,
+            options.interface,
+            options.only,
+            options.seed,
+            robot or robot_file(falling=False),
+            options.set,
+        )
     return 1 if wrong else 0
 
 

@@ -70,8 +70,9 @@ class EffortWatch:
     limit before the run begins has another unit or a wrong limit, and the first bound does not count for it.
 
     ``clear``, shape (n,): where a joint presses, the positions where the effort had last been within a quarter of its
-    bound for 20 ms, of the joints that are beyond it; NaN for the others [rad or m]. ``unit``, shape (n,): torque per unit of the effort [N m/A, or 1];
-    NaN where it is not known. Efforts of coupled motors are taken to their joints (:attr:`~robotid_ros.model.RobotModel.effort_map`).
+    bound for 20 ms, of the joints that are beyond it; NaN for the others [rad or m]. ``unit``, shape (n,): torque per
+    unit of the effort [N m/A, or 1]; NaN where it is not known. Efforts of coupled motors are taken to their joints
+    (:attr:`~robotid_ros.model.RobotModel.effort_map`).
     ``tolerance``: factor on the last two bounds.
     """
 

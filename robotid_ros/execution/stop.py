@@ -160,7 +160,7 @@ def plan_stop(
     if back_to is not None:
         left = agree[:, None] & (low <= back_to) & (back_to <= high)  # of a joint for which no time suffices: never
         count = max(int((times <= longest * (1.0 + _ROUND_OFF)).sum()), int(left.argmax(axis=0).max()) + 1)
-        times, low, high, agree = (values[:count] for values in (times, low, high, agree))
+        times, low, high, agree = times[:count], low[:count], high[:count], agree[:count]
     admissible = low, high, agree
     straight = first.position + 0.5 * times[:, None] * first.velocity
     # What holds a joint lets its controller's reference go on: that is led back to where the joint can be by the end,
@@ -213,7 +213,8 @@ def _added(check: ReferenceCheck, moves: Sequence[StopPlan]) -> Array:
 def _longest(starts: Sequence[JointMotion], braking: Array) -> float:
     """Return how long a stop may take [s]: see "How long it takes" in docs/stopping.md."""
     speed = np.abs([start.velocity for start in starts]).max(axis=0)
-    return max(_IN_ANY_CASE, _STILL_ACCELERATES * float((speed / braking).max()))
+    needed = _STILL_ACCELERATES * float((speed / braking).max())
+    return max(_IN_ANY_CASE, needed)
 
 
 def _durations(longest: float) -> Array:

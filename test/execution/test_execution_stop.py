@@ -114,9 +114,7 @@ def test_where_an_end_suits_all_states_the_limits_are_kept_from_all(seed, hardes
 
 
 @settings(deadline=None, max_examples=40)
-@given(
-    seed=st.integers(0, 10**6), hardest=st.floats(-1.0, 2.0), part=st.floats(0.0, 1.0), beyond=st.floats(0.0, 1.0)
-)
+@given(seed=st.integers(0, 10**6), hardest=st.floats(-1.0, 2.0), part=st.floats(0.0, 1.0), beyond=st.floats(0.0, 1.0))
 def test_a_joint_that_presses_is_led_back_to_where_it_did_not_though_that_takes_longer(seed, hardest, part, beyond):
     r"""It stands, and its reference goes on beyond it: 54 walls of nine excitations left 187 N m on one of them.
 
@@ -127,7 +125,9 @@ def test_a_joint_that_presses_is_led_back_to_where_it_did_not_though_that_takes_
     a = 10.0**hardest
     v, d = part * 0.3 * a, beyond * 0.15 * a
     away = 0.5 + 0.15 * np.sqrt(3.0)
-    longest = (away * v + np.sqrt((away * v) ** 2 + 0.4 * np.sqrt(3.0) * SHARE * a * d)) / (0.2 * np.sqrt(3.0) * SHARE * a)
+    longest = (away * v + np.sqrt((away * v) ** 2 + 0.4 * np.sqrt(3.0) * SHARE * a * d)) / (
+        0.2 * np.sqrt(3.0) * SHARE * a
+    )
     other = rng.uniform(-0.3, 0.3) * a  # of a joint that presses on nothing
     check = reference_check(planar_arm(2, limits=limits(2, 1e3 * a, 10.0 * a, a)), ExcitationConfig())
     clear = -rng.uniform(0.0, 0.01) * a
