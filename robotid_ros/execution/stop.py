@@ -213,7 +213,7 @@ def _added(check: ReferenceCheck, moves: Sequence[StopPlan]) -> Array:
 def _longest(starts: Sequence[JointMotion], braking: Array) -> float:
     """Return how long a stop may take [s]: see "How long it takes" in docs/stopping.md."""
     speed = np.abs([start.velocity for start in starts]).max(axis=0)
-    needed = _STILL_ACCELERATES * float((speed / braking).max())
+    needed = float(_STILL_ACCELERATES * (speed / braking).max())
     return max(_IN_ANY_CASE, needed)
 
 
