@@ -34,7 +34,7 @@ _STILL = 0.02
 
 @dataclass
 class Fault:
-    """One fault: what it is called, when it begins [s], and the fields of the loop that it sets.
+    """One fault: what it is called, when it begins [s], the fields of the loop that it sets; one joint of so many.
 
     ``until`` is when it does not move the arm itself any more [s], ``later`` the second one of two.
     """
@@ -43,6 +43,7 @@ class Fault:
     at: float
     size: float
     joint: int
+    joints: int
     settings: dict[str, Any] = field(default_factory=dict)
     until: float = -np.inf
     later: 'Fault | None' = None
@@ -75,7 +76,7 @@ class Fault:
                 [(*state, loop.clock)],
             )
         return Fault(
-            name=self.name, at=self.at, size=self.size, joint=self.joint, settings=settings,
+            name=self.name, at=self.at, size=self.size, joint=self.joint, joints=self.joints, settings=settings,
             until=max(self.until, other.until), later=other,
         )  # fmt: skip
 
@@ -109,11 +110,13 @@ def draw(rng: np.random.Generator, plan: RunPlan, *, pair: bool = False) -> Faul
     name = str(rng.choice(sorted(_KINDS)))
     at = float(rng.uniform(-0.4, plan.reference.duration - 0.2))
     size = float(10.0 ** rng.uniform(-3.0, 6.0)) * float(rng.choice([-1.0, 1.0]))
-    fault = Fault(name=name, at=at, size=size, joint=int(rng.integers(len(plan.joint_names))))
+    n = len(plan.joint_names)
+    fault = Fault(name=name, at=at, size=size, joint=int(rng.integers(n)), joints=n)
     fault.settings = _KINDS[name](rng, fault)
     if pair:
         second = draw(rng, plan)
-        second = Fault(name=second.name, at=at + float(10.0 ** rng.uniform(-2.0, 0.5)), size=size, joint=second.joint)
+        later = at + float(10.0 ** rng.uniform(-2.0, 0.5))
+        second = Fault(name=second.name, at=later, size=size, joint=second.joint, joints=n)
         second.size = float(10.0 ** rng.uniform(-3.0, 6.0)) * float(rng.choice([-1.0, 1.0]))
         second.settings = _KINDS[second.name](rng, second)
         return fault.then(second)
@@ -306,7 +309,7 @@ def _request(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
 
 
 def _swapped(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
-    order = rng.permutation(6)
+    order = rng.permutation(fault.joints)
 
     def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
         names = order[order < len(q)]
@@ -410,7 +413,7 @@ def _factor(which: int) -> Callable[[np.random.Generator, Fault], dict[str, Any]
 
     def drawn(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
         factor = float(rng.choice([-1.0, 0.0, 180.0 / np.pi, np.pi / 180.0, 10.0 ** rng.uniform(-1.0, 1.0)]))
-        joints = rng.uniform(size=6) < rng.uniform(0.1, 1.0)
+        joints = rng.uniform(size=fault.joints) < rng.uniform(0.1, 1.0)
 
         def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
             (q, v)[which][joints[: len(q)]] *= factor
@@ -424,7 +427,7 @@ def _factor(which: int) -> Callable[[np.random.Generator, Fault], dict[str, Any]
 
 def _twice(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
     """A joint shows the readings of another one, as where a name comes twice."""
-    other = int(rng.integers(6))
+    other = int(rng.integers(fault.joints))
 
     def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
         q[fault.joint], v[fault.joint] = q[other % len(q)], v[other % len(q)]
@@ -435,7 +438,7 @@ def _twice(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
 
 def _two_publishers(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
     """Another arm's joint states come in between: one at rest, or one that moves as this one elsewhere."""
-    away, share = 10.0 ** rng.uniform(-3.0, 0.5) * rng.standard_normal(6), rng.uniform(0.05, 1.0)
+    away, share = 10.0 ** rng.uniform(-3.0, 0.5) * rng.standard_normal(fault.joints), rng.uniform(0.05, 1.0)
     rests, place = bool(rng.integers(2)), {}
 
     def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
@@ -709,6 +712,13 @@ def _excess(plan: RunPlan, positions: Array) -> float:
     return worst
 
 
+def _longest(plan: RunPlan) -> float:
+    """Return how long a stop may take from the largest speeds of a run [s]: the bound of docs/stopping.md."""
+    reference = plan.reference
+    fastest = np.abs(reference.evaluate(np.linspace(0.0, reference.duration, 2000))[1]).max(axis=0)
+    return float(max(1.0, 3.0 / np.sqrt(2.0) * (fastest / (0.95 * plan.windows.check.limits.acceleration)).max()))
+
+
 def _wrong(loop: Loop, outcome: Outcome, last: float) -> str:
     """Return what must not have happened."""
     supervisor, plan = loop.supervisor, loop.plan
@@ -724,7 +734,7 @@ def _wrong(loop: Loop, outcome: Outcome, last: float) -> str:
         away = float(np.abs(loop.position - end).max())
         return '' if away < 0.25 else f'success was claimed {away:.2f} off the end'
     braked = loop.controller_time(max(loop.last_stop, outcome.fault.until), last)
-    if braked > 1.3:
+    if braked > 0.3 + _longest(plan):
         return f'rest {braked:.2f} s after the last stop'
     if outcome.acceleration > 1.1:
         return f'acceleration {outcome.acceleration:.2f} times its limit'

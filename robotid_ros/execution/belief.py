@@ -25,8 +25,6 @@ _FASTER = 1.5
 """Factor on the velocity limit that a joint led by somebody else, or timed badly, may show."""
 _NOISE = 0.03
 """What noise, and 10 ms of wrong timing at 3 rad/s, add to it [rad or m]."""
-_NO_LIMIT = 20.0
-"""Velocity limit of a joint that has none: faster than the wrists of any arm [rad/s or m/s]."""
 _ANYWHERE = 1e4
 """A joint beyond this is nowhere [rad or m]: the way it moves could not be told from round-off."""
 _SPAN = 0.3
@@ -51,13 +49,13 @@ class Belief:
 
     ``time`` is that of the run [s]; ``now`` is monotonic, when a reading came [s].
 
-    ``velocity``, shape (n,): velocity limits [rad/s or m/s]; infinity where there is none. ``stamp_error``: how wrong
-    stamps may be beyond the 10 ms that any may [s].
+    ``velocity``, shape (n,): velocity limits, finite [rad/s or m/s]. ``stamp_error``: how wrong stamps may be beyond the
+    10 ms that any may [s].
     """
 
     def __init__(self, joint_names: tuple[str, ...], velocity: Array, stamp_error: float = 0.0) -> None:
         self._names, self._stamp_error = joint_names, stamp_error
-        self._fastest = np.where(np.isfinite(velocity), velocity, _NO_LIMIT)
+        self._fastest = velocity
         n = len(joint_names)
         self._place = np.zeros(n)
         self._velocity = np.zeros(n)

@@ -100,6 +100,11 @@ class WatchdogConfig(Settings):
         range=(0.0, 1.0),
     )
 
+_SAMPLE = 0.02
+"""Step in which the velocities of a run are looked at [s]."""
+_LEAST_FASTEST = 1.0
+"""Least velocity limit of a joint that has none [rad/s or m/s]."""
+
 
 class Following:
     """Compares what is believed of an arm with its run; all times count from the start of the run [s].
@@ -111,7 +116,7 @@ class Following:
 
     def __init__(self, plan: RunPlan, config: WatchdogConfig, efforts: EffortWatch | None = None) -> None:
         self.plan, self.config, self.efforts = plan, config, efforts
-        self.belief = Belief(plan.joint_names, plan.windows.check.model.limits.velocity, config.stamp_error)
+        self.belief = Belief(plan.joint_names, _fastest(plan), config.stamp_error)
         self._start = plan.reference.evaluate([0.0])[0][0]
         self.growth = DelayGrowth(len(self._start))
         self._outside = np.full(len(self._start), OUTSIDE)
@@ -296,3 +301,11 @@ class Following:
             return 0.0
         motion, when = belief.motion, belief.place_time
         return delay_on_path(self.plan.reference, motion, when, distance, at_speed=False)
+
+
+def _fastest(plan: RunPlan) -> Array:
+    """Return the velocity limits, and where there is none, twice what the run needs, shape (n,) [rad/s or m/s]."""
+    reference, limit = plan.reference, plan.windows.check.model.limits.velocity
+    times = np.linspace(0.0, reference.duration, 1 + int(reference.duration / _SAMPLE))
+    needed = np.abs(reference.evaluate(times)[1]).max(axis=0)
+    return np.where(np.isfinite(limit), limit, np.maximum(2.0 * needed, _LEAST_FASTEST))
