@@ -23,6 +23,8 @@ from robotid_ros.execution.joint_motion import JointMotion
 
 _FASTER = 1.5
 """Factor on the velocity limit that a joint led by somebody else, or timed badly, may show."""
+_HARDER = 5.0
+"""Factor on the acceleration limit, which is well below what a drive can do: a joint gets no faster than that."""
 _NOISE = 0.03
 """What noise, and 10 ms of wrong timing at 3 rad/s, add to it [rad or m]."""
 _ANYWHERE = 1e4
@@ -49,13 +51,15 @@ class Belief:
 
     ``time`` is that of the run [s]; ``now`` is monotonic, when a reading came [s].
 
-    ``velocity``, shape (n,): velocity limits, finite [rad/s or m/s]. ``stamp_error``: how wrong stamps may be beyond the
-    10 ms that any may [s].
+    ``velocity``, ``acceleration``, shape (n,): limits, finite [rad/s, rad/s^2 or m]. ``stamp_error``: how wrong stamps
+    may be beyond the 10 ms that any may [s].
     """
 
-    def __init__(self, joint_names: tuple[str, ...], velocity: Array, stamp_error: float = 0.0) -> None:
+    def __init__(
+        self, joint_names: tuple[str, ...], velocity: Array, acceleration: Array, stamp_error: float = 0.0
+    ) -> None:
         self._names, self._stamp_error = joint_names, stamp_error
-        self._fastest = velocity
+        self._fastest, self._hardest = velocity, acceleration
         n = len(joint_names)
         self._place = np.zeros(n)
         self._velocity = np.zeros(n)
@@ -90,7 +94,9 @@ class Belief:
         first = self._time == -np.inf
         gap = np.where(first, 0.0, np.minimum(np.maximum(time - self._time, 0.0), 1e3))
         jump = np.where(read & ~first, raw - self._lie - self._track, 0.0)
-        possible = np.abs(jump) <= _FASTER * self._fastest * (gap + self._stamp_error) + _NOISE
+        gap = gap + self._stamp_error
+        mean = np.minimum(_FASTER * self._fastest, np.abs(self._velocity) + 0.5 * _HARDER * self._hardest * gap)
+        possible = np.abs(jump) <= mean * gap + _NOISE
         self._lie += np.where(possible, 0.0, jump)
         self._jumped = np.where(possible, self._jumped, time)
         plausible = read & possible

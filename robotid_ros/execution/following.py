@@ -20,6 +20,7 @@ from robotid_ros.execution.delay import DelayGrowth, delay_on_path, goes_on, mot
 from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.run import OUTSIDE, RunPlan
+from robotid_ros.execution.stop import GENTLE_BRAKING
 from robotid_ros.settings import Settings, setting
 
 _SHOWS = 0.02
@@ -102,8 +103,8 @@ class WatchdogConfig(Settings):
 
 _SAMPLE = 0.02
 """Step in which the velocities of a run are looked at [s]."""
-_LEAST_FASTEST = 1.0
-"""Least velocity limit of a joint that has none [rad/s or m/s]."""
+_LEAST = 1.0, GENTLE_BRAKING
+"""Least limits of velocity and acceleration of a joint that has none [rad/s, rad/s^2 or m]."""
 
 
 class Following:
@@ -116,7 +117,7 @@ class Following:
 
     def __init__(self, plan: RunPlan, config: WatchdogConfig, efforts: EffortWatch | None = None) -> None:
         self.plan, self.config, self.efforts = plan, config, efforts
-        self.belief = Belief(plan.joint_names, _fastest(plan), config.stamp_error)
+        self.belief = Belief(plan.joint_names, *_limits(plan), config.stamp_error)
         self._start = plan.reference.evaluate([0.0])[0][0]
         self.growth = DelayGrowth(len(self._start))
         self._outside = np.full(len(self._start), OUTSIDE)
@@ -303,9 +304,13 @@ class Following:
         return delay_on_path(self.plan.reference, motion, when, distance, at_speed=False)
 
 
-def _fastest(plan: RunPlan) -> Array:
-    """Return the velocity limits, and where there is none, twice what the run needs, shape (n,) [rad/s or m/s]."""
-    reference, limit = plan.reference, plan.windows.check.model.limits.velocity
+def _limits(plan: RunPlan) -> tuple[Array, Array]:
+    """Return the limits of velocity and acceleration, and where there is none, twice what the run needs, shape (n,)."""
+    reference, limits = plan.reference, plan.checks[-1].limits
     times = np.linspace(0.0, reference.duration, 1 + int(reference.duration / _SAMPLE))
-    needed = np.abs(reference.evaluate(times)[1]).max(axis=0)
-    return np.where(np.isfinite(limit), limit, np.maximum(2.0 * needed, _LEAST_FASTEST))
+    _, *needed = (np.abs(values).max(axis=0) for values in reference.evaluate(times))
+    velocity, acceleration = (
+        np.where(np.isfinite(limit), limit, np.maximum(2.0 * most, least))
+        for limit, most, least in zip((limits.velocity, limits.acceleration), needed, _LEAST, strict=True)
+    )
+    return velocity, acceleration

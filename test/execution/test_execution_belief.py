@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from robotid_ros.execution.belief import Belief
 
-NAMES, FASTEST = ('a', 'b'), np.array([2.0, 20.0])
+NAMES, FASTEST, HARDEST = ('a', 'b'), np.array([2.0, 20.0]), np.array([8.0, 8.0])
 STEP = 0.002
 
 
 def seen(position, *, until=2.0, belief=None, velocity=None, begin=0.0):
     """Let a belief see a motion at 500 Hz with an encoder's noise; return it, and the first thing that it said."""
-    rng, belief, first = np.random.default_rng(0), belief or Belief(NAMES, FASTEST), None
+    rng, belief, first = np.random.default_rng(0), belief or Belief(NAMES, FASTEST, HARDEST), None
     for time in np.arange(begin, until, STEP):
         place = np.array([0.3, position(time)]) + 1e-4 * rng.standard_normal(2)
         said = belief.receive(place, None if velocity is None else velocity(time), time, 50.0 + time)
@@ -38,7 +38,7 @@ def test_an_arm_that_stands_rests_and_one_that_creeps_does_not():
 
 
 def test_nothing_is_said_of_rest_before_enough_was_seen():
-    assert Belief(NAMES, FASTEST).resting(0.0) is None
+    assert Belief(NAMES, FASTEST, HARDEST).resting(0.0) is None
     assert seen(lambda t: 0.0, until=1.1)[0].resting(1.0) is None
     assert seen(lambda t: 0.0)[0].resting(3.0) is None
 
@@ -55,7 +55,7 @@ def test_a_velocity_is_measured_or_the_slope_of_the_positions():
 @given(gap=st.floats(0.002, 0.145), speed=st.floats(-2.9, 2.9), every=st.floats(0.03, 0.06))
 def test_a_joint_that_was_not_read_for_a_while_moved_all_that_time(gap, speed, every):
     """The others were: its way counts from its own reading before; and a speed above its limit is believed."""
-    belief, _ = seen(lambda t: speed * t, until=0.5, belief=Belief(NAMES, np.array([2.0, 2.0])))
+    belief, _ = seen(lambda t: speed * t, until=0.5, belief=Belief(NAMES, np.array([2.0, 2.0]), HARDEST))
     for time in np.arange(0.5, 1.0, STEP):
         read = time > 0.5 + gap and int(time / every) != int((time - STEP) / every)
         belief.receive(np.array([0.3, speed * time if read else np.nan]), None, time, 50.0 + time)
@@ -67,7 +67,7 @@ def test_a_joint_that_was_not_read_for_a_while_moved_all_that_time(gap, speed, e
 @given(gaps=st.lists(st.floats(0.16, 4.0), min_size=1, max_size=5), phase=st.floats(0.0, 6.0))
 def test_a_mean_over_a_long_gap_is_no_velocity(gaps, phase):
     """Where joint states were lost, the joint may have turned back since: what is measured now counts."""
-    belief, speed, time = Belief(NAMES, FASTEST), 0.3, 0.0
+    belief, speed, time = Belief(NAMES, FASTEST, HARDEST), 0.3, 0.0
     for gap in gaps:
         time += gap
         place, velocity = speed * np.sin(time + phase), speed * np.cos(time + phase)
@@ -111,7 +111,7 @@ def test_what_jumps_about_is_not_believed_where_it_is_near_by_chance(size, seed)
 def test_a_late_stamp_is_no_jump_where_it_may_be_so_late():
     """At 2 rad/s a stamp that hardly goes on for 30 ms, with messages lost between, looks like a jump of 0.06 rad."""
     for allowed, jumps in ((0.0, True), (0.05, False)):
-        belief, said = Belief(NAMES, FASTEST, allowed), None
+        belief, said = Belief(NAMES, FASTEST, HARDEST, allowed), None
         for time in np.arange(0.0, 1.0, 0.03):
             stamp = np.floor(time / 0.06) * 0.06 + 0.01 * time
             said = said or belief.receive(np.array([2.0 * time, 0.0]), None, stamp, 50.0 + time)
@@ -148,13 +148,13 @@ def test_velocities_that_vanish_are_no_lie_about_the_places():
 
 
 def test_silence_is_told_apart_from_never_having_heard():
-    assert 'no joint state has come yet' in Belief(NAMES, FASTEST).silence(5.0, 0.5)
+    assert 'no joint state has come yet' in Belief(NAMES, FASTEST, HARDEST).silence(5.0, 0.5)
     assert seen(lambda t: 0.0, until=1.0)[0].silence(51.6, 0.5).startswith('no joint state for 0.60 s (allowed: 0.5 s)')
 
 
 def test_a_reading_that_is_not_newer_than_others_tells_nothing():
     """Messages that are repeated or shuffled are no jump of the arm, and no reason to forget what was seen."""
-    belief = Belief(NAMES, FASTEST)
+    belief = Belief(NAMES, FASTEST, HARDEST)
     for k in range(100):
         time = 0.01 * k
         for back in (0.0, 0.0, 0.05, 0.3):
