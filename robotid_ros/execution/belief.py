@@ -62,7 +62,7 @@ class Belief:
         self._fastest, self._hardest = velocity, acceleration
         n = len(joint_names)
         self._place = np.zeros(n)
-        self._velocity = np.zeros(n)
+        self._velocity, self._speed = np.zeros(n), np.full(n, np.inf)  # of a joint that was read once it is not known
         self._track = np.zeros(n)  # the plausible places, whatever the velocities say
         self._witnessed, self._doubted, self._unlike = np.zeros(n), np.zeros(n), np.zeros(n)
         self._lie = np.zeros(n)  # what readings are off by, since the jump that no drive can make
@@ -95,7 +95,7 @@ class Belief:
         gap = np.where(first, 0.0, np.minimum(np.maximum(time - self._time, 0.0), 1e3))
         jump = np.where(read & ~first, raw - self._lie - self._track, 0.0)
         gap = gap + self._stamp_error
-        mean = np.minimum(_FASTER * self._fastest, np.abs(self._velocity) + 0.5 * _HARDER * self._hardest * gap)
+        mean = np.minimum(_FASTER * self._fastest, self._speed + 0.5 * _HARDER * self._hardest * gap)
         possible = np.abs(jump) <= mean * gap + _NOISE
         self._lie += np.where(possible, 0.0, jump)
         self._jumped = np.where(possible, self._jumped, time)
@@ -124,6 +124,7 @@ class Belief:
         told = np.where(sane & (witness | (~known & (self._doubted <= self._witnessed))), told, slope)
         most = _FASTER * self._fastest
         value = np.where(np.isfinite(told), told, slope)
+        self._speed = np.where(good & np.isfinite(value), np.abs(value), self._speed)
         value = np.minimum(np.maximum(np.where(np.isnan(value), 0.0, value), -most), most)
         self._place, self._velocity = np.where(good, self._track, self._place), np.where(good, value, self._velocity)
         self._came = np.where(good, now, self._came)

@@ -101,6 +101,7 @@ class WatchdogConfig(Settings):
         range=(0.0, 1.0),
     )
 
+
 _SAMPLE = 0.02
 """Step in which the velocities of a run are looked at [s]."""
 _LEAST = 1.0, GENTLE_BRAKING

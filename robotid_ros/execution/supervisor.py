@@ -353,7 +353,6 @@ class Supervisor:
             return []
         told = missed and not belief.alone
         speed = np.abs(belief.motion.velocity) if told else belief.shown_speed
-        speed = np.where(belief.lying, 0.0, speed)  # what lies shows another joint's motion, perhaps
         if not self._moves_on(time, speed) or self._may_be_late(speed):
             return []
         self._foreign = self._foreign or not missed
@@ -394,7 +393,9 @@ class Supervisor:
     def _moves_on(self, time: float, speed: Array) -> bool:
         """Return whether the arm, at a speed of its joints, shape (n,), moves otherwise than its stop leads it."""
         belief = self.following.belief
-        if self._stop is None or self.stops >= _MOST_STOPS or not belief.sound or belief.place_time <= self._sent:
+        if self._stop is None or self.stops >= _MOST_STOPS or belief.place_time <= self._sent:
+            return False
+        if not belief.sound or belief.lying.any():  # it would be led from where it is not
             return False
         sent_ago = min(belief.place_time, time) - self._sent
         ago = sent_ago - self._latency - _SLACK_TIME
@@ -424,7 +425,7 @@ class Supervisor:
             fastest.append(np.abs(velocities).max(axis=0))
         position, near = belief.motion.position, self.config.path_distance
         there = (position >= np.vstack(lows) - near) & (position <= np.vstack(highs) + near)
-        there = (there | belief.lying) & (speed <= _SLACK + (1.0 + _SLACK_RELATIVE) * np.vstack(fastest))
+        there = there & (speed <= _SLACK + (1.0 + _SLACK_RELATIVE) * np.vstack(fastest))
         return bool(there.all(axis=1).any())
 
     def _stop_orders(self, time: float, now: float, *, if_kept: bool = False) -> list[Order]:

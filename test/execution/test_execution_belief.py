@@ -108,6 +108,39 @@ def test_what_jumps_about_is_not_believed_where_it_is_near_by_chance(size, seed)
     assert back.silence(52.2, 0.11) is None  # and is believed again soon
 
 
+@settings(deadline=None, max_examples=40)
+@given(
+    fastest=st.floats(0.0, 4.0), hardest=st.floats(-1.0, 1.0), size=st.floats(-0.8, 2.0), step=st.floats(0.002, 0.02)
+)
+def test_a_joint_is_not_believed_to_leap_from_rest_however_fast_it_may_be(fastest, hardest, size, step):
+    """A drive of 30 rad/s needs time to get there: two readings that were exchanged led an arm at rest by 13 rad."""
+    belief = Belief(NAMES, np.full(2, 10.0**fastest), np.full(2, 10.0**hardest))
+    for k in range(60):
+        assert belief.receive(np.array([0.3, -0.4]), np.zeros(2), k * step, 50.0 + k * step) is None
+    said = ''
+    for k in range(60, 70):
+        reading = np.array([0.3, -0.4 + 10.0**size])
+        said = said or belief.receive(reading, np.zeros(2), k * step, 50.0 + k * step)
+    assert 'jumps by' in said
+    np.testing.assert_allclose(belief.motion.position, [0.3, -0.4], atol=1e-9)
+    np.testing.assert_allclose(belief.motion.velocity, 0.0, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    fastest=st.floats(-1.0, 2.0), hardest=st.floats(-1.0, 2.0), rate=st.floats(20.0, 1000.0), phase=st.floats(0.0, 6.0)
+)
+def test_a_joint_at_its_limits_is_believed(fastest, hardest, rate, phase):
+    """With all its speed and acceleration, and its velocities told or not."""
+    velocity, acceleration = 10.0**fastest, 10.0**hardest
+    for told in (True, False):
+        belief, omega = Belief(NAMES, np.full(2, velocity), np.full(2, acceleration)), acceleration / velocity
+        for time in np.arange(0.0, min(3.0 / omega, 30.0), max(1.0 / rate, 3e-3 / omega)):
+            place = velocity / omega * np.sin(omega * time + phase)
+            speed = np.full(2, velocity * np.cos(omega * time + phase)) if told else None
+            assert belief.receive(np.full(2, place), speed, time, 50.0 + time) is None
+
+
 def test_a_late_stamp_is_no_jump_where_it_may_be_so_late():
     """At 2 rad/s a stamp that hardly goes on for 30 ms, with messages lost between, looks like a jump of 0.06 rad."""
     for allowed, jumps in ((0.0, True), (0.05, False)):

@@ -312,6 +312,33 @@ def test_a_second_fault_is_no_exception_either(seed, names):
 
 
 @pytest.mark.slow
+@settings(deadline=None, max_examples=8)
+@given(fastest=st.floats(0.0, 2.0), size=st.floats(0.15, 0.5), at=st.floats(-0.3, -0.1), mode=modes)
+@example(fastest=np.inf, size=0.19, at=-0.39, mode='measured')
+@example(fastest=float(np.log10(30.0)), size=0.28, at=-0.39, mode='measured')
+def test_an_arm_at_rest_is_not_led_away_by_a_lie_whatever_its_limits_are(fastest, size, at, mode):
+    """Two exchanged readings led arms without a velocity limit by 8 rad, and one of 30 rad/s by 13 rad, from rest."""
+    model = planar_arm(3, limits=limits(3, 2.6, 2.5 + 10.0**fastest, 8.0))
+    check = reference_check(model, ExcitationConfig())
+    run = RunConfig(periods=2, settling_time=0.3, ramp_velocity=1.5)
+    run = replace(run, trajectory_replacement='blend') if mode == 'blend' else run
+    plan = plan_run(np.zeros(3), TRAJECTORY, check, run)
+    exchanged = lies(lambda q, v, t: (q + np.array([size, -size, 0.0]), v, None, t), at)
+    stopped = loop(mode, plan=plan, **exchanged).run()
+    assert 'jumps by' in stopped.reason
+    assert stopped.way(-0.5) < 0.02
+
+
+@pytest.mark.slow
+def test_an_arm_of_which_joints_are_not_seen_is_not_led_once_more():
+    """It rested as its last window says; a stop from where it was thought to be led a joint by 1.5 rad in 0.5 s."""
+    (outcome,) = random_faults(1, 2200131, pairs=True)
+    assert (outcome.fault.name, outcome.fault.later.name) == ('messages are out of order', 'messages are lost')
+    assert outcome.acceleration < 1.0
+    assert outcome.rest - outcome.reaction < 2.0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(('seed', 'name'), [
     (9748, 'a drive is weak'),
     (50648, 'a drive is weak'),
