@@ -33,6 +33,7 @@ import yaml
 
 from benchmark.fault_loop import STEP, Loop
 from benchmark.random_faults import JOINT_BOUNDS, Outcome, draw, run_fault
+from benchmark.recordings import pairs
 from robotid_ros.arrays import Array
 from robotid_ros.demo.processes import die_with_parent
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
@@ -65,7 +66,9 @@ def robot_file(*, falling: bool) -> Path:
 
 
 def arm(robot: Path | None = None) -> tuple[Any, ExcitationConfig, ReferenceCheck]:
-    """Return the packaged UR10e over its ground, with the settings of a short design."""
+    """Return the packaged UR10e over its ground, with the settings of a short design; or the arm of a case's folder."""
+    if robot is not None and robot.is_dir():
+        return _arm_of_case(robot)
     content = RobotConfig.from_yaml(robot_file(falling=False) if robot is None else robot)
     model = configured_arm(str(arm_file('ur10e')), content)
     config = ExcitationConfig(
@@ -75,6 +78,14 @@ def arm(robot: Path | None = None) -> tuple[Any, ExcitationConfig, ReferenceChec
     )
     full = replace(config, velocity_scaling=1.0, acceleration_scaling=1.0)
     return model, config, reference_check(model, full)
+
+
+def _arm_of_case(folder: Path) -> tuple[Any, ExcitationConfig, ReferenceCheck]:
+    """Return the arm of a case of ``python -m benchmark.cases``, with an acceleration limit and a period by its name."""
+    rng = np.random.default_rng(sum(map(ord, folder.name)))
+    model, limit, period = next(pairs(folder, 1)).model, float(10.0 ** rng.uniform(0.3, 1.3)), float(rng.uniform(2, 8))
+    full = ExcitationConfig(period=period, harmonics=4, starts=1, iterations=40, acceleration_limit=limit)
+    return model, replace(full, velocity_scaling=0.9, acceleration_scaling=0.9), reference_check(model, full)
 
 
 def clearance(check: ReferenceCheck, positions: Array) -> float:
@@ -114,9 +125,9 @@ def _plans(robot: Path | None) -> tuple[RunPlan, RunPlan]:
 
 
 def random_faults(
-    count: int, seed: int, robot: Path | None = None, *, pairs: bool = False, only: str = ''
+    count: int, seed: int, robot: Path | None = None, *, pair: bool = False, only: str = ''
 ) -> list[Outcome]:
-    """Run faults drawn at random on the packaged UR10e, and print what became of each kind.
+    """Run faults drawn at random on the packaged UR10e, or on another arm, and print what became of each kind.
 
     Of the seeds from ``seed`` on, those run whose fault has ``only`` in its name.
     """
@@ -126,7 +137,7 @@ def random_faults(
         rng, mode = np.random.default_rng(k), k % 3
         plan: RunPlan = plans[mode == 2]
         latency = float(rng.uniform(0.002, 0.05))
-        fault = draw(rng, plan, pair=pairs)
+        fault = draw(rng, plan, pair=pair)
         if only not in fault.name:
             continue
         outcome = run_fault(fault, plan, blend=mode == 2, cycle=STEP, from_command=mode == 1, latency=latency)
@@ -287,6 +298,7 @@ def main() -> int:
     """Read the command line and run what it asks for."""
     parser = argparse.ArgumentParser(prog='python -m benchmark.faults', description=__doc__.split('\n')[0])
     parser.add_argument('--random', type=int, default=1000, metavar='N', help='faults drawn at random, without ROS')
+    parser.add_argument('--case', type=Path, help='of another arm: a folder of python -m benchmark.cases')
     parser.add_argument('--pairs', action='store_true', help='two such faults a run, the second in the stop too')
     parser.add_argument('--seed', type=int, default=0, help='of the first one')
     parser.add_argument(
@@ -302,6 +314,8 @@ def main() -> int:
         '--set', nargs='+', default=[], metavar='"NAME: VALUE"', help="the real controller's parameters"
     )
     options = parser.parse_args()
+    if options.case is not None and (options.nodes or options.falling or not (options.case / 'pairs.csv').is_file()):
+        parser.error('--case takes a folder of python -m benchmark.cases, without --nodes and --falling')
     with busy(options.load):
         return run(options)
 
@@ -323,9 +337,9 @@ def busy(number: int) -> Iterator[None]:
 
 def run(options: argparse.Namespace) -> int:
     """Run what is asked for; 1 if something happened that must not."""
-    wrong, robot = 0, robot_file(falling=True) if options.falling else None
+    wrong, robot = 0, robot_file(falling=True) if options.falling else options.case
     if options.random:
-        outcomes = random_faults(options.random, options.seed, robot, pairs=options.pairs, only=options.only)
+        outcomes = random_faults(options.random, options.seed, robot, pair=options.pairs, only=options.only)
         wrong += sum(bool(outcome.wrong) for outcome in outcomes)
     if options.wall:
         wrong += walls(options.wall, options.seed)

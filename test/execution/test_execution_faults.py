@@ -306,7 +306,7 @@ def test_another_commander_that_only_appears_near_a_limit_is_no_reason_to_go_the
 ])  # fmt: skip
 def test_a_second_fault_is_no_exception_either(seed, names):
     """A lie after a gap led an arm at rest by a radian, 17 times its limit; one joint that lied hid all others."""
-    (outcome,) = random_faults(1, seed, pairs=True)
+    (outcome,) = random_faults(1, seed, pair=True)
     assert f'{outcome.fault.name}, {outcome.fault.later.name}' == names
     assert outcome.wrong == '', outcome
 
@@ -332,7 +332,7 @@ def test_an_arm_at_rest_is_not_led_away_by_a_lie_whatever_its_limits_are(fastest
 @pytest.mark.slow
 def test_an_arm_of_which_joints_are_not_seen_is_not_led_once_more():
     """It rested as its last window says; a stop from where it was thought to be led a joint by 1.5 rad in 0.5 s."""
-    (outcome,) = random_faults(1, 2200131, pairs=True)
+    (outcome,) = random_faults(1, 2200131, pair=True)
     assert (outcome.fault.name, outcome.fault.later.name) == ('messages are out of order', 'messages are lost')
     assert outcome.acceleration < 1.0
     assert outcome.rest - outcome.reaction < 2.0
