@@ -66,7 +66,7 @@ def robot_file(*, falling: bool) -> Path:
 
 
 def arm(robot: Path | None = None) -> tuple[Any, ExcitationConfig, ReferenceCheck]:
-    """Return the packaged UR10e over its ground, with the settings of a short design; or the arm of a case's folder."""
+    """Return the packaged UR10e over its ground with the settings of a short design, or the arm of a case."""
     if robot is not None and robot.is_dir():
         return _arm_of_case(robot)
     content = RobotConfig.from_yaml(robot_file(falling=False) if robot is None else robot)
