@@ -81,7 +81,7 @@ def arm(robot: Path | None = None) -> tuple[Any, ExcitationConfig, ReferenceChec
 
 
 def _arm_of_case(folder: Path) -> tuple[Any, ExcitationConfig, ReferenceCheck]:
-    """Return the packaged UR10e over its ground, with the settings of a short design, or the arm of a case."""
+    """Return the arm of a case, ``python -m benchmark.cases``, with an acceleration limit and a period by its name."""
     rng = np.random.default_rng(sum(map(ord, folder.name)))
     model, limit, period = next(pairs(folder, 1)).model, float(10.0 ** rng.uniform(0.3, 1.3)), float(rng.uniform(2, 8))
     full = ExcitationConfig(period=period, harmonics=4, starts=1, iterations=40, acceleration_limit=limit)
