@@ -179,15 +179,18 @@ def random_faults(
 _HARD = 0.2
 """Part of the effort limit that counts as pressing hard."""
 _LEFT = 0.15
-"""Part of it that may be left after the stop without a word."""
+"""Part of the effort limit that may be left after the stop without a word."""
 _TOUCHES = 0.2
 """A wall is met at this speed at least [rad/s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Press:
-    """What became of one wall: the time from the touch to the stop, and that of pressing hard [s]; after it, the torque
-    on the wall as a part of the effort limit, and the room that the stop left [m, rad], without it where it is inf.
+    """What became of one wall.
+
+    ``stopped``: time from the touch to the stop, ``hard``: of pressing hard [s]. ``after``: the torque on the wall at
+    the end, as a part of the effort limit. ``room``: what the stop left of limits of place, negative where it broke one
+    [m, rad]. ``stopped`` and ``room`` are infinite where the arm was not stopped.
     """
 
     joint: str

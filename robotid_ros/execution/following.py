@@ -102,8 +102,6 @@ class WatchdogConfig(Settings):
     )
 
 
-_SAMPLE = 0.02
-"""Step in which the velocities of a run are looked at [s]."""
 _LEAST = 1.0, GENTLE_BRAKING
 """Least limits of velocity and acceleration of a joint that has none [rad/s, rad/s^2 or m]."""
 
@@ -306,12 +304,13 @@ class Following:
 
 
 def _limits(plan: RunPlan) -> tuple[Array, Array]:
-    """Return the limits of velocity and acceleration, and where there is none, twice what the run needs, shape (n,)."""
-    reference, limits = plan.reference, plan.checks[-1].limits
-    times = np.linspace(0.0, reference.duration, 1 + int(reference.duration / _SAMPLE))
-    _, *needed = (np.abs(values).max(axis=0) for values in reference.evaluate(times))
+    """Return the limits of velocity and acceleration, and where there is none, twice what the run needs.
+
+    Shape (n,) each [rad/s, rad/s^2 or m].
+    """
+    limits = plan.checks[-1].limits
     velocity, acceleration = (
         np.where(np.isfinite(limit), limit, np.maximum(2.0 * most, least))
-        for limit, most, least in zip((limits.velocity, limits.acceleration), needed, _LEAST, strict=True)
+        for limit, most, least in zip((limits.velocity, limits.acceleration), plan.needs(), _LEAST, strict=True)
     )
     return velocity, acceleration

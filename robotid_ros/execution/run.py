@@ -36,6 +36,8 @@ from robotid_ros.settings import Settings, setting
 Motion: TypeAlias = FourierTrajectory | FrictionSweep | PoseTour
 """What an arm can be led through."""
 _AT_REST = 1e-6
+_SAMPLE = 0.02
+"""Step in which the velocities and accelerations of a run are looked at [s]."""
 _MOST_REFERENCE_POINTS = 2000
 _TRIED = 8  # moments in a cycle of the highest harmonic, to begin or end the periods at
 _RATE = 250.0  # [Hz], of the checks of the ways in and out
@@ -113,6 +115,12 @@ class RunPlan:
         if time >= self.end:
             return 'end'
         return f'period {1 + int((time - self.begin) / self.motion.duration)}'
+
+    def needs(self) -> tuple[Array, Array]:
+        """Return the largest velocity and acceleration of each joint, shape (n,) each [rad/s, rad/s^2 or m]."""
+        times = np.arange(0.0, self.reference.duration, _SAMPLE)
+        _, velocity, acceleration = (np.abs(values).max(axis=0) for values in self.reference.evaluate(times))
+        return velocity, acceleration
 
     def one_period(self) -> tuple[Array, Array, Array, Array]:
         """Return one period of the reference, both ends included, at the rate of the windows, or less where it is long.

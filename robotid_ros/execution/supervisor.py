@@ -64,8 +64,6 @@ _MOST_STOPS = 6
 _TOO_LATE = 'the next piece of the trajectory is too late: this computer is too busy'
 _PLACES = 101
 """So many places of a stop are looked at: at most 30 mrad apart at 3 rad/s."""
-_SAMPLE = 0.02
-"""Step in which the accelerations of a run are looked at [s]."""
 _LED_BACK = 2.0
 """So many times as long a stop may take where joints press on something: their reference is far beyond that."""
 _PLANNINGS = 3
@@ -127,8 +125,7 @@ class Supervisor:
     ) -> None:
         self.plan, self.config, self.clock = plan, config, clock
         self.following = Following(plan, config, efforts)
-        times = np.arange(0.0, plan.reference.duration, _SAMPLE)
-        self._shown = np.abs(plan.reference.evaluate(times)[2]).max(axis=0)
+        self._shown = plan.needs()[1]
         self.state, self.reason, self.fault = State.RUNNING, '', False
         self.strays = self.unseen = False
         self._latency, self._steady = latency, steady
